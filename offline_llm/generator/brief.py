@@ -23,6 +23,12 @@ _LEADS = {
 }
 _NEXT = ("Also, {}", "Next, {}", "One more thing: {}", "After that, {}", "Then {}", "{}")
 _HEAR = ("Please tell me {}.", "I'd like to know {}.", "Let me know {}.", "Then tell me {}.")
+_OTHERWISE = {
+    "a": "one", "an": "one", "the": "that", "of": "belonging to",
+    "to": "over to", "from": "out of", "in": "within", "with": "along with", "by": "through",
+    "and": "plus", "its": "the own", "at": "right at", "or": "or else",
+}  # fmt: skip
+_RUN = 4
 _GREETINGS = {
     "formal": ("Good morning.", "Good afternoon."),
     "hurried": ("",),
@@ -35,17 +41,27 @@ def write_brief(request: ChatRequest, settings: OfflineSettings) -> dict[str, An
     found = sections(request)
     steps = [step for step in json_of(found, "steps", []) if isinstance(step, dict)]
     rng = rng_of(request.key, "brief")
-    manner = manner_of(str(json_of(found, "persona", {})))
-    goals = [_user_goal(step, index, manner, rng) for index, step in enumerate(steps)]
+    persona = json_of(found, "persona", {})
+    manner = manner_of(str(persona))
+    goals: list[str] = []
+    for index, step in enumerate(steps):
+        said = _user_goal(step, index, manner, rng)
+        if step.get("after") and goals:
+            goals[-1] += f" {said}"
+        else:
+            goals.append(said)
     first = goals[0] if goals else "I need some help."
     greeting = rng.choice(_GREETINGS[manner])
     opening = f"{greeting} {_lowered(first) if greeting.endswith(',') else first}".strip()
-    facts = [
-        _sentence(labelled(str(fact.get("label")), fact.get("value"), _style(rng)))
-        for step in steps
-        for fact in _known(step)
-    ]
-    return {"opening": opening, "wishes": goals, "facts": facts}
+    asks = [said_result(str(label)) for step in steps for label in step.get("result") or []]
+    return {
+        "person": str(persona.get("name")),
+        "relation": "the one whose own affair it is",
+        "situation": "Something has come up, and it has to be settled today.",
+        "opening": opening,
+        "wishes": goals,
+        "asks": asks,
+    }
 
 
 def manner_of(persona: str) -> str:
@@ -70,7 +86,8 @@ def _user_goal(step: dict[str, Any], index: int, manner: str, rng: Random) -> st
     lead = rng.choice(_LEADS[manner])
     phrase = phrase_of(str(step.get("tool")), description)
     rest = definite(phrase.rest) if rng.random() < 0.5 else phrase.rest
-    text = _with_particulars(f"{lead} {phrase.verb} {rest}".strip(), told, rng)
+    asked = own_words(f"{phrase.verb} {rest}".strip())
+    text = _with_particulars(f"{lead} {asked}", told, rng)
     if text.startswith(("Could", "Can")) and text.endswith(".") and ". " not in text:
         text = text[:-1] + "?"
     waits = bool(step.get("after"))
@@ -83,11 +100,26 @@ def _user_goal(step: dict[str, Any], index: int, manner: str, rng: Random) -> st
 
 def _asking(step: dict[str, Any], rng: Random) -> str:
     """Asks for what the person wants to hear at the end."""
-    labels = [str(label) for label in step.get("result") or []]
-    if not labels:
-        return ""
-    told = [label if label.startswith(("its ", "the ")) else f"the {label}" for label in labels]
-    return rng.choice(_HEAR).format(joined(told))
+    labels = [said_result(str(label)) for label in step.get("result") or []]
+    return rng.choice(_HEAR).format(joined(labels)) if labels else ""
+
+
+def said_result(label: str) -> str:
+    return label if label.startswith(("its ", "the ")) else f"the {label}"
+
+
+def own_words(asked: str) -> str:
+    """No more than five words of a description in a row: a small word is put otherwise."""
+    words, run = asked.split(), 0
+    if len(words) <= _RUN + 1:
+        return asked
+    for at, word in enumerate(words):
+        run += 1
+        if run > 2 and word in _OTHERWISE:
+            words[at], run = _OTHERWISE[word], 0
+        elif run > _RUN:
+            words[at], run = f"{word}, please,", 0
+    return " ".join(words).removesuffix(",")
 
 
 def _with_particulars(asked: str, told: list[dict[str, Any]], rng: Random) -> str:

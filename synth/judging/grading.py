@@ -15,6 +15,7 @@ from synth.engine.stages import Item, ItemResult, dropped
 from synth.episode.environment import OUTSIDE
 from synth.episode.tools.code_bench import Bench
 from synth.episode.tools.executors import in_short
+from synth.episode.users.user import cast_in
 from synth.judging.attribution import PROMPT as CAUSE_PROMPT
 from synth.judging.attribution import TOLD_BY_END
 from synth.judging.decision import DecisionConfig
@@ -128,10 +129,12 @@ class Recorded:
         if not brief or persona is None:
             return None
         own = [self.tools[i] for i in task.get("user_tool_ids") or () if i in self.tools]
+        told = {name: brief[name] for name in ("relation", "situation") if brief.get(name)}
         return {
-            "name": persona["name"],
+            "name": cast_in(persona, brief)["name"],
             "background": persona["background"],
             "style": persona["communication_style"],
+            **told,
             "wants": list(brief["wishes"]),
             "knows": {fact["label"]: fact["value"] for fact in brief["facts"]},
         } | ({"can do": [in_short(tool) for tool in own]} if own else {})

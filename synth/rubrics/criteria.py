@@ -30,6 +30,9 @@ class ExpectedChange(Strict):
     id: str | None = None
     """Which row. None: a row whose id the environment makes up, matched by its content."""
 
+    free: tuple[str, ...] = ()
+    """Fields of the row that may take any value: what the user left to whoever does it."""
+
 
 class Incidental(Strict):
     entity: str

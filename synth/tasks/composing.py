@@ -69,6 +69,8 @@ class GoalMix(Config):
     """How often two goals that can be reached in either order are to be reached in one."""
     follow_up: float = Field(default=0.6, ge=0.0, le=1.0)
     """How often the next goal is about what an earlier one made, where a tool takes it."""
+    related: float = Field(default=0.8, ge=0.0, le=1.0)
+    """How often the next goal is about rows that hang together with those of the earlier ones."""
     waiting: float = Field(default=0.3, ge=0.0, le=1.0)
     """How often one of the goals of a normal task has to be waited for, where the agent has a tool
     to wait with."""
@@ -226,6 +228,9 @@ class DomainTasks:
                 wants_write = False
             rng.shuffle(left)
             left.sort(key=lambda tool: tool.read_only == wants_write)  # stable: the rest shuffled
+            if builder.recent and rng.random() < self._mix.related:
+                near = self._near(builder.recent)
+                left.sort(key=lambda tool: near.isdisjoint(tool.about))
             if builder.made and rng.random() < self._mix.follow_up:
                 made = {entity for entity, _ in builder.made}
                 left.sort(key=lambda tool: not tool.takes_any(made))
@@ -235,6 +240,18 @@ class DomainTasks:
                     break
             else:
                 raise UnprovedError("no_goal_found")
+
+    def _near(self, rows: Collection[tuple[str, str]]) -> set[str]:
+        """The entities of the rows, and those that refer to them or that they refer to."""
+        entities = {entity for entity, _ in rows}
+        pairs = [
+            (name, field.to)
+            for name, spec in self._domain.entities.items()
+            for field in spec.fields.values()
+            if field.type == "ref" and field.to
+        ]
+        near = {b for a, b in pairs if a in entities} | {a for a, b in pairs if b in entities}
+        return entities | near
 
     def _add_with_wait(self, builder: Builder, count: int, rng: Random) -> None:
         """Goals as in other normal tasks, one of which has to be waited for, where there is one:

@@ -104,7 +104,7 @@ class TaskConfig(Config):
                 "no_tool": 0.03,
             },
             "server_variants": {"missing_parameter": 0.1, "irrelevant_tool": 0.05},
-            "goals": {"in_order": 0.35, "follow_up": 0.6},
+            "goals": {"in_order": 0.35, "follow_up": 0.6, "related": 0.8},
             "personas_per_block": 16,
             "max_turns": {"base": 8, "per_step": 2, "per_goal": 4, "on_code": 48},
             "token_budget": {

@@ -32,11 +32,12 @@ from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.proof.proving import UnprovedError
 from synth.tasks.proof.unsolvable import Others
 from synth.tasks.serving import draft_for_server, prove_on_server
-from synth.tasks.words import PROMPT, write_brief
+from synth.tasks.words.brief import PROMPT, write_brief
+from synth.tasks.words.readings import PROMPT as READING_PROMPT
 from tool_specs.domains.catalogue import is_users
 from tool_specs.domains.domain import Domain
 
-STAGE_VERSION = 7
+STAGE_VERSION = 8
 
 SERVER_ATTEMPTS = 4
 """Choices of user goals tried for one task on a real server before it is dropped."""
@@ -135,6 +136,7 @@ def plan_tasks(
         config.identity(),
         generator.identity(),
         version_of(PROMPT),
+        version_of(READING_PROMPT),
         *extensions.digests,
     )
     plans = []
@@ -173,11 +175,16 @@ async def make_task(
             made = await _played(plan.item_id, agent, config, sources, llm)
         else:
             made = _in_domain(plan.item_id, agent, persona, config, sources)
+        brief = await write_brief(
+            made.draft,
+            llm,
+            item_id=plan.item_id,
+            domain=made.about,
+            persona=persona,
+            descriptions=[tool["description"] for tool in _own_tools(agent, sources)],
+        )
     except UnprovedError as error:
         return Dropped(error.reason)
-    brief = await write_brief(
-        made.draft, llm, item_id=plan.item_id, domain=made.about, persona=persona
-    )
     users = _user_tools(agent, sources) if made.draft.user_steps else []
     ids = [tool["tool_id"] for tool in users]
     return _row(plan, agent, persona, made, brief, config, generator, ids)

@@ -17,12 +17,12 @@ FOLDER = Path(offline_llm.__file__).parent
 DOMAINS = Path(tool_specs.__file__).parent / "domains" / "builtin"
 SERVERS = Path(sandboxes.__file__).parent / "mcp" / "servers"
 MAX_LINES_OF_A_MODULE = 300
-MAX_LINES = 12_877
+MAX_LINES = 12_820
 """Of the whole package: what it had when it became one. What is added replaces something."""
 
 EVERYDAY_WORDS = frozenset(
     ["claim", "client", "customer", "issue", "member", "order", "part", "person", "repair"]
-) | {"return", "room", "time", "van"}
+) | {"return", "time", "van"}
 """Words of ordinary English that happen to be an entity or the like in some domain; `van` as in
 `van Dyke`. At most 30."""
 

@@ -1,6 +1,7 @@
 """Proved tasks on the built-in domains, and a way to play a plan and see what the checks see."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -62,6 +63,17 @@ class Case:
         for step in plan:
             environment.call(step.tool, step.arguments)
         return environment
+
+
+def without(changes: Iterable[Any], free: Collection[tuple[str, str]]) -> list[str]:
+    """The changes as text, but for the free fields."""
+
+    def rest(change: Any, side: str) -> dict[str, Any]:
+        fields = (change[side] or {}).items()
+        return {f: v for f, v in fields if (change["entity"], f) not in free}
+
+    kept = [[c["op"], c["entity"], c["id"], rest(c, "before"), rest(c, "after")] for c in changes]
+    return [json.dumps(change, sort_keys=True) for change in kept]
 
 
 @cache

@@ -12,13 +12,14 @@ from random import Random
 from typing import Any, NamedTuple
 
 from tool_specs.domains.domain import Domain
-from tool_specs.domains.interpreter import CallResult, DomainEnvironment
+from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution.invariants import broken_in
 from tool_specs.language.domain_file import ParamSpec
 from tool_specs.language.schemas import Validator
 from tool_specs.language.values import EvaluationError
 from tool_specs.validation.drawing import draw_arguments
 from tool_specs.validation.lifecycle_guard import LifecycleGuard
+from tool_specs.validation.states.cases import FuzzCase
 
 EPISODE = 80
 """Calls before fuzzing starts again from the seed."""
@@ -33,14 +34,6 @@ _IDLE_MINUTES = (1, 5, 20, 45, 90, 240, 1440)
 
 _SUCCESSES, _FAILURES = 6, 2
 """Cases kept of a tool's successes with different answers, and of each of its declared errors."""
-
-
-class FuzzCase(NamedTuple):
-    """One call: `environment` is as it was before, and nothing may call on it but a snapshot."""
-
-    environment: DomainEnvironment
-    arguments: dict[str, Any]
-    result: CallResult
 
 
 class Defect(NamedTuple):

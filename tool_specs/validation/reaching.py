@@ -5,9 +5,10 @@ statuses from which a lifecycle has no move to where the tool takes a row.
 from collections.abc import Iterator
 from itertools import chain, islice
 
-from tool_specs.validation.deciding import deciding
-from tool_specs.validation.fuzzing import FuzzCase, Fuzzer, ToolReport
-from tool_specs.validation.made_states import StateMaker, ValueChange
+from tool_specs.validation.fuzzing import Fuzzer, ToolReport
+from tool_specs.validation.states.cases import FuzzCase
+from tool_specs.validation.states.deciding import deciding
+from tool_specs.validation.states.made_states import StateMaker, ValueChange
 from tool_specs.validation.survivors import fields_before, reads_asked
 
 MADE_SUCCESS = "a success"

@@ -15,8 +15,9 @@ from tool_specs.language.expressions import parse
 from tool_specs.language.statements import Create, Return, Update
 from tool_specs.language.syntax.nodes import Access, Literal, Name
 from tool_specs.language.values import equal
-from tool_specs.validation.fuzzing import Defect, FuzzCase
+from tool_specs.validation.fuzzing import Defect
 from tool_specs.validation.mutation.mutants import expressions_of
+from tool_specs.validation.states.cases import FuzzCase
 
 _PATH = tuple[str, ...]
 

@@ -12,7 +12,7 @@ from tool_specs.language.domain_file import PolicyRule
 from tool_specs.language.expressions import Access, Name, Node, parse, walk
 from tool_specs.validation.drawing import draw_arguments
 from tool_specs.validation.fuzzing import EPISODE
-from tool_specs.validation.made_states import StateMaker
+from tool_specs.validation.states.made_states import StateMaker
 
 MAX_CALLS = 2_400
 """Calls that look for a breach and for a call that keeps to the rule, of the rules of one tool."""

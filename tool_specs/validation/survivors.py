@@ -18,13 +18,15 @@ from tool_specs.language.domain_file import ToolSpec
 from tool_specs.language.expressions import parse, walk
 from tool_specs.language.statements import ForEach, Read, Update
 from tool_specs.language.syntax.nodes import Access, Literal, Name
-from tool_specs.validation.deciding import deciding
-from tool_specs.validation.fuzzing import FuzzCase
-from tool_specs.validation.made_states import StateMaker, ValueChange
-from tool_specs.validation.measuring import ValueProbe
 from tool_specs.validation.mutation.compiling import compiled_place
 from tool_specs.validation.mutation.durations import NO_STATEMENT, duration_places
 from tool_specs.validation.mutation.mutants import MutantPlace, expressions_of, places_of
+from tool_specs.validation.states.cases import FuzzCase
+from tool_specs.validation.states.deciding import deciding
+from tool_specs.validation.states.made_states import FIRST_ROWS, StateMaker, ValueChange
+from tool_specs.validation.states.measuring import ValueProbe
+from tool_specs.validation.states.more_rows import lonely, longer_lists, twins, with_copies
+from tool_specs.validation.states.solving import solved
 
 NUM_GENERAL, NUM_AIMED = 60, 300
 """Made cases: about all that the tool mentions, and about what the survivors mention."""
@@ -100,7 +102,13 @@ def _more(
     for case in chain(flips, maker.cases(kept, NUM_AIMED, about)) if alive else ():
         if not alive:
             return
+        kept.append(case)
         yield case
+    for place, _ in list(alive):
+        for case in solved(program, place, maker, kept):
+            yield case
+            if all(other is not place for other, _ in alive):
+                break
 
 
 def _different(cases: Sequence[FuzzCase], indices: Collection[int]) -> list[FuzzCase]:
@@ -124,8 +132,8 @@ def _directed(
     """On the edges of the comparisons where mutants are alive, and with pages that are full."""
     seen = list(cases)
     for base in [case for case in seen if not case.result.is_error][:4]:
-        yield from maker.lonely(base)
-        yield from maker.longer_lists(base)
+        yield from lonely(maker, base)
+        yield from longer_lists(maker, base)
     indices = {p.statement: None for p, _ in alive if p.statement != NO_STATEMENT}
     for index in indices:
         for case in deciding(program, index, maker, seen):
@@ -155,7 +163,7 @@ def _twins(
     for base in [case for case in seen if not case.result.is_error][:6]:
         found = (probe.run(base) if probe is not None else None) or []
         for field in read.order_by:
-            yield from maker.twins(base, read.entity, field.removeprefix("-"), found)
+            yield from twins(maker, base, read.entity, field.removeprefix("-"), found)
 
 
 def _full_pages(read: Read, seen: Sequence[FuzzCase], maker: StateMaker) -> Iterator[FuzzCase]:
@@ -164,7 +172,8 @@ def _full_pages(read: Read, seen: Sequence[FuzzCase], maker: StateMaker) -> Iter
         case Literal(value=int(limit)) if limit < MAX_LISTED:
             num_copies = limit + 1
     for base in [case for case in seen if not case.result.is_error][:4]:
-        yield from maker.with_copies(base, read.entity, num_copies)
+        rows = base.environment.rows(read.entity)[:FIRST_ROWS]
+        yield from with_copies(maker, base, read.entity, num_copies, rows)
 
 
 def _mentioned(spec: ToolSpec, places: Sequence[MutantPlace]) -> frozenset[str]:

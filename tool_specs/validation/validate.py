@@ -18,12 +18,12 @@ from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution.programs import Entities, Problems, Program
 from tool_specs.execution.state import EntityRow
 from tool_specs.language.domain_file import ToolSpec
-from tool_specs.validation.deciding import deciding
 from tool_specs.validation.doubts import told_by_text
 from tool_specs.validation.fuzzing import EPISODE, Defect, Fuzzer, ToolReport
-from tool_specs.validation.made_states import StateMaker
 from tool_specs.validation.reaching import note_made_success, past_lifecycles
 from tool_specs.validation.results import idle_results
+from tool_specs.validation.states.deciding import deciding
+from tool_specs.validation.states.made_states import StateMaker
 from tool_specs.validation.survivors import examined, fields_before, reads_asked
 
 MAX_CALLS = 400

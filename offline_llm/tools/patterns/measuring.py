@@ -1,21 +1,19 @@
-"""Patterns that measure: totals, tallies, comparisons, trial values, time and room left."""
+"""Patterns that measure: totals, tallies, trial values."""
 
 from functools import partial
 
-from offline_llm.tools.draft import Impossible, ToolDraft, label, parent_label
+from offline_llm.tools.draft import Impossible, ToolDraft, parent_label
 from offline_llm.tools.idea import (
     Idea,
     Ideas,
     both,
-    brief,
     in_given,
     live_test,
     narrowing,
     optional,
     pick_of,
-    picked,
 )
-from offline_llm.tools.outline import MOMENTS, NUMBERS, Entity, EntityLink, Field, Outline
+from offline_llm.tools.outline import NUMBERS, Entity, Field, Outline
 from tool_specs.language.expressions import parse, walk
 from tool_specs.language.syntax.nodes import Access, Binary, Name
 
@@ -24,22 +22,10 @@ def ideas(o: Outline) -> Ideas:
     for e in o:
         for f in e.of(*NUMBERS, optional=False):
             yield Idea("stats", e.name, partial(_stats, o, e, f))
-            yield Idea("compare", e.name, partial(_compare, o, e, f))
             if f.verb:
                 yield Idea("preview", e.name, partial(_preview, o, e, f))
-        for f in e.of("enum", optional=False):
-            yield Idea("group", e.name, partial(_group, o, e, f))
         for f in e.of("enum", "boolean", "string", "date", optional=False):
             yield Idea("tally", e.name, partial(_tally, o, e, f))
-        for low, high in limits_of(o, e):
-            yield Idea("room", e.name, partial(_room, o, e, low, high))
-            yield Idea("near_limit", e.name, partial(_near_limit, o, e, low, high))
-    for link in o.links:
-        if link.child is not link.parent:
-            for f in link.child.of("integer", optional=False):
-                for price in link.parent.of(*NUMBERS, optional=False):
-                    if price.unit and price.unit.isupper():
-                        yield Idea("worth", link.child.name, partial(_worth, o, link, f, price))
 
 
 def limits_of(o: Outline, e: Entity) -> list[tuple[Field, Field]]:
@@ -102,31 +88,6 @@ def _stats(o: Outline, e: Entity, f: Field) -> ToolDraft:
     return d.answer(**{name: values[name] for name in shown})
 
 
-def _compare(o: Outline, e: Entity, f: Field) -> ToolDraft:
-    others = [x for x in e.of(*NUMBERS, *MOMENTS, optional=False) if x is not f]
-    d = ToolDraft(o, f"compare_{e.many}_by_{f.noun}", f"Compare two {e.says} by their {f.words}")
-    for side in ("first", "second"):
-        key = d.id_of(e, f"{side} {e.words}", name=f"{side}_{e.name}_id")
-        d.row(e, key, bind=side + "_row")
-    d.require(
-        f"first_row.{e.key} != second_row.{e.key}",
-        "same_row",
-        f"{{first_row.{e.key}}} is given twice; name two different ones.",
-    )
-    a, b = f"first_row.{f.name}", f"second_row.{f.name}"
-    one, other = label(o, e, "first_row"), label(o, e, "second_row")
-    d.answer(
-        first=a,
-        second=b,
-        difference=f"round({a} - {b}, 2)",
-        ahead=f"if({a} > {b}, {one}, if({b} > {a}, {other}, 'neither'))",
-    )
-    if others and others[0].type in MOMENTS:
-        x = others[0]
-        d.answer(days_apart=f"days_between(first_row.{x.name}, second_row.{x.name})")
-    return d
-
-
 def _preview(o: Outline, e: Entity, f: Field) -> ToolDraft:
     d = ToolDraft(
         o,
@@ -169,79 +130,3 @@ def _tally(o: Outline, e: Entity, f: Field) -> ToolDraft:
         where = both(test, narrowing(o, d, e, f"tally:{f.name}", f))
     d.rows(e, where, e.many)
     return d.answer(**{f"by_{f.noun}": f"tally({e.many}.{f.name})", "total": f"count({e.many})"})
-
-
-def _group(o: Outline, e: Entity, f: Field) -> ToolDraft:
-    if len(f.values) > 5:
-        raise Impossible
-    d = ToolDraft(o, f"group_{e.many}_by_{f.noun}", f"Group the {e.says} by {f.words}")
-    more = narrowing(o, d, e, f"group:{f.name}", f)
-    name = e.title.name if e.title else e.key
-    for value in f.values:
-        d.rows(e, both(f"{e.name}.{f.name} == '{value}'", more), f"{value}_rows")
-        d.answer(**{value: {"ids": f"{value}_rows.{e.key}"}})
-        d.value[value] |= {"names": f"{value}_rows.{name}"} if name != e.key else {}
-    return d
-
-
-def _room(o: Outline, e: Entity, low: Field, high: Field) -> ToolDraft:
-    d = ToolDraft(
-        o, f"get_{e.name}_{high.noun}_left", f"Show how far {e.one} is from its {high.words}"
-    )
-    row = d.row(e)
-    wanted = d.of_field(
-        low, name="wanted", optional=True, words=f"What one would like to add to the {low.words}"
-    )
-    left = f"round({row}.{high.name} - {row}.{low.name}, 2)"
-    return d.answer(
-        **{
-            low.name: f"{row}.{low.name}",
-            high.name: f"{row}.{high.name}",
-            "left": left,
-            "fits": f"{wanted} == null or {wanted} <= {left}",
-        }
-    )
-
-
-def _near_limit(o: Outline, e: Entity, low: Field, high: Field) -> ToolDraft:
-    d = ToolDraft(
-        o,
-        f"list_{e.many}_near_{high.noun}",
-        f"List the {e.says} whose {low.words} has reached a part of their {high.words}",
-    )
-    percent = d.param(
-        "percent", "integer", "From which part on, as a percentage", min=1, max=100, unit="%"
-    )
-    d.rows(
-        e,
-        f"{e.name}.{low.name} * 100 >= {e.name}.{high.name} * {percent}",
-        e.many,
-        order_by=[f"-{low.name}"],
-    )
-    return d.answer(
-        **{
-            e.many: picked(e.many, brief(o, e, "near_limit", low.name, high.name)),
-            "left_together": f"round(sum({e.many}.{high.name}) - sum({e.many}.{low.name}), 2)",
-        }
-    )
-
-
-def _worth(o: Outline, link: EntityLink, f: Field, price: Field) -> ToolDraft:
-    e, p = link.child, link.parent
-    d = ToolDraft(
-        o,
-        f"calculate_{e.name}_{f.noun}_at_{price.noun}",
-        f"Calculate what the {f.words} of {e.one} comes to at the {price.words} of its {p.words}",
-    )
-    row = d.row(e)
-    if link.field.optional:
-        raise Impossible
-    d.row(p, f"{row}.{link.field.name}", bind="base")
-    return d.answer(
-        **{
-            f.name: f"{row}.{f.name}",
-            price.name: f"base.{price.name}",
-            "worth": f"round({row}.{f.name} * base.{price.name}, 2)",
-            p.name: label(o, p, "base"),
-        }
-    )

@@ -55,6 +55,11 @@ MAX_CALLS = 4
 """Calls of one such answer; further ones are left out."""
 
 
+def cast_in(persona: Row, brief: Mapping[str, Any]) -> Row:
+    """The persona under the name that it has in this matter, which may be one of its records'."""
+    return persona | {"name": brief.get("person") or persona["name"]}
+
+
 class UserError(SynthError):
     """The simulated user could not be brought to say something usable."""
 
@@ -123,11 +128,13 @@ class LlmUser:
         self._on_answer = on_answer or (lambda _: None)
         self._item = item
         self._retries = retries
-        self._persona, self._brief = persona, brief
+        self._persona, self._brief = cast_in(persona, brief), brief
         self._tools = {tool["name"]: tool for tool in tools}
         prompt = render(
             PROMPT,
-            persona=persona,
+            persona=self._persona,
+            relation=brief.get("relation", ""),
+            situation=brief.get("situation", ""),
             wishes=brief["wishes"],
             facts=brief["facts"],
             own_tools=[in_short(tool) for tool in tools],
@@ -181,6 +188,7 @@ class LlmUser:
         persona, brief = self._persona, self._brief
         facts = [f"{fact['label']}: {fact['value']}" for fact in brief["facts"]]
         known = [persona["name"], persona["background"], persona["communication_style"]]
+        known += [brief.get("relation", ""), brief.get("situation", "")]
         return UserTalk(
             own=[m.get("content") or "" for m in messages if m["role"] == "user"],
             heard=heard,
@@ -255,7 +263,8 @@ def _rules() -> frozenset[tuple[str, ...]]:
     """Word runs of the prompt without user goals and facts, which the user may well quote."""
     nobody = dict.fromkeys(("name", "background", "communication_style", "patience"), "")
     persona = nobody | {"preferences": []}
-    prompt = render(PROMPT, persona=persona, wishes=[], facts=[], own_tools=[""])
+    nothing = {"relation": "", "situation": "", "wishes": [], "facts": []}
+    prompt = render(PROMPT, persona=persona, own_tools=[""], **nothing)
     return word_runs(prompt.messages[0]["content"])
 
 

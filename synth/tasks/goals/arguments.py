@@ -27,6 +27,9 @@ PREFER_MADE = 0.8
 PREFER_KNOWN = 0.6
 """How often a row that the conversation is already about is taken again, where one fits."""
 
+PREFER_RELATED = 0.7
+"""How often, else, a row is taken that one of these refers to or that refers to one of them."""
+
 GIVE_OPTIONAL = 0.4
 """How often an optional parameter is given."""
 
@@ -65,9 +68,27 @@ class Drawer:
             fitting = [key for kind, key in rows if kind == entity and environment.get(entity, key)]
             if fitting and self._rng.random() < share:
                 return self._rng.choice(fitting)
+        related = self._related(environment, entity)
+        if related and self._rng.random() < PREFER_RELATED:
+            return self._rng.choice(related)
         key_field = self._domain.entities[entity].key
         keys = [row[key_field] for row in environment.rows(entity)]
         return self._rng.choice(keys) if keys else None
+
+    def _related(self, environment: DomainEnvironment, entity: str) -> list[str]:
+        """Ids of rows of the entity that hang together with the recent ones."""
+        spec = self._domain.entities[entity]
+        found: dict[str, None] = {}
+        for kind, key in self.recent:
+            for field, own in spec.fields.items():
+                if own.type == "ref" and own.to == kind:
+                    rows = environment.state.tables[entity].matching({field: key})
+                    found.update(dict.fromkeys(row[spec.key] for row in rows))
+            row = environment.get(kind, key) or {}
+            for field, theirs in self._domain.entities[kind].fields.items():
+                if theirs.type == "ref" and theirs.to == entity and row.get(field):
+                    found[row[field]] = None
+        return list(found)
 
 
 class _Draw:
@@ -103,7 +124,11 @@ class _Draw:
             for name, param in params.items()
             if name in given
         }
-        return {name: value for name, value in values.items() if value is not None}
+        return {
+            name: value
+            for name, value in values.items()
+            if value is not None and not (params[name].optional and value == params[name].default)
+        }
 
     def given(self, param: ParamSpec) -> bool:
         return not param.optional or self.rng.random() < GIVE_OPTIONAL

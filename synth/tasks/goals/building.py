@@ -65,6 +65,11 @@ class Builder:
         self._wanted: set[tuple[str, str, str]] = set()
 
     @property
+    def recent(self) -> list[tuple[str, str]]:
+        """(entity, key) of the rows that the goals so far are about."""
+        return self._drawer.recent
+
+    @property
     def plan(self) -> list[Step]:
         return [step for goal in self.goals for step in goal.steps]
 

@@ -40,6 +40,12 @@ class DomainTool:
         return not self.writes
 
     @property
+    def about(self) -> set[str]:
+        """The entities whose rows a call names or changes."""
+        taken = {param.ref for param in self.spec.params.values() if param.ref}
+        return taken | {write.entity for write in self.writes}
+
+    @property
     def waits(self) -> bool:
         """Whether calls are made for the time that they let pass, and no user goal is about one."""
         return self.spec.waits is not None

@@ -6,6 +6,7 @@ does.
 """
 
 from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from synth.rubrics.built_in import same_value
@@ -87,6 +88,8 @@ class Write(NamedTuple):
     guards: tuple[FieldCondition, ...] = ()
     always: bool = False
     """Whether every call that succeeds has this effect."""
+    given: Mapping[str, str] = MappingProxyType({})
+    """Field -> the parameter whose value it takes as it is."""
 
 
 def writes_of(spec: ToolSpec, bound: Mapping[str, str], now: str | None) -> tuple[Write, ...]:
@@ -117,11 +120,12 @@ def _writes(spec: ToolSpec, bound: Mapping[str, str], values_of: "_Values") -> I
                 values_of.named[name] = be
             case Create(entity=entity, set=values):
                 sets = {field: values_of.source(text) for field, text in values.items()}
-                yield Write("create", entity, sets, always=statement.inside is None)
+                always, given = statement.inside is None, values_of.given(values)
+                yield Write("create", entity, sets, always=always, given=given)
             case Update(target=target, set=values):
                 entity, key, own = at(target)
                 sets = {field: values_of.source(text) for field, text in values.items()}
-                yield Write("update", entity, sets, key, own)
+                yield Write("update", entity, sets, key, own, given=values_of.given(values))
             case Link(target=target, field=field):
                 entity, key, own = at(target)
                 yield Write("update", entity, {field: ANYTHING}, key, own)
@@ -149,6 +153,10 @@ class _Values:
             case Access(base=Name(name="args"), field=field):
                 return field
         return None
+
+    def given(self, values: Mapping[str, str]) -> dict[str, str]:
+        found = {field: self.param(text) for field, text in values.items()}
+        return {field: name for field, name in found.items() if name is not None}
 
     def source(self, expression: str) -> ValueSource:
         match self.tree(expression):

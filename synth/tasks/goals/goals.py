@@ -77,6 +77,9 @@ class Goal(Strict):
     wish: str = ""
     """What this person wants, in a sentence, where somebody has written it down."""
 
+    misreadings: tuple[str, ...] = ()
+    """Sentences of the same kind for what a hasty reader could take the wish for."""
+
     arguments: dict[str, Any]
     labels: dict[str, str]
     """Parameter -> what people call it."""

@@ -1,7 +1,7 @@
 """The rubric of a task, from its goals and from what its reference plan did to the state."""
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from synth.rubrics.built_in import CALL, COMMUNICATE, FORMAT, POLICY, STATE
@@ -16,9 +16,13 @@ from synth.rubrics.criteria import (
     Rubric,
     StateCheck,
 )
+from synth.tasks.goals.domain_tools import DomainTool, FieldRef
 from synth.tasks.goals.goals import Draft, Goal
 
 GoalChange = dict[str, Any]
+
+FREE = ("string", "enum", "boolean")
+"""Types of arguments that an agent may choose where nobody mentions them."""
 
 
 def rubric_of(
@@ -29,12 +33,13 @@ def rubric_of(
     rules: Sequence[str],
     forbidden: Sequence[str],
     further: Sequence[Criterion] = (),
+    free: Collection[FieldRef] = (),
 ) -> Rubric:
     """`changes`: net effect of the plan; `made_ids`: ids in it that the environment made up;
     `rules`: of the policy; `forbidden`: tools that no way to the goal needs and that do harm;
-    `further`: what extensions add."""
+    `further`: what extensions add; `free`: what the user leaves to the agent."""
     criteria = [
-        _state(draft, changes, made_ids),
+        _state(draft, changes, made_ids, free),
         *_told(draft.goals),
         *_by_user(draft.goals),
         *_order(draft.goals),
@@ -59,10 +64,26 @@ def rubric_of(
     return Rubric(criteria=tuple(criteria))
 
 
+def left_open(draft: Draft, tools: Mapping[str, DomainTool]) -> frozenset[FieldRef]:
+    """Fields that take an argument which the tools do without and nobody mentioned, and that no
+    other call of the plan is to set: words, a choice, a yes or no. How much, when and which is
+    never left open."""
+    open_, said = set[FieldRef](), set[FieldRef]()
+    for step in (step for step in draft.plan if step.tool in tools):
+        params = tools[step.tool].spec.params
+        for write in tools[step.tool].writes:
+            for field, name in write.given.items():
+                free = params[name].optional and params[name].type in FREE and not params[name].ref
+                place = (write.entity, field)
+                (open_ if free and name not in step.arguments else said).add(place)
+    return frozenset(open_ - said)
+
+
 def expected_changes(
-    changes: Sequence[GoalChange], made_ids: frozenset[str]
+    changes: Sequence[GoalChange], made_ids: frozenset[str], free: Collection[FieldRef] = ()
 ) -> tuple[ExpectedChange, ...]:
-    """Net changes as a rubric states them: made-up ids become references to their rows."""
+    """Net changes as a rubric states them: made-up ids become references to their rows, and `free`
+    fields may hold anything, where more is changed than these."""
     index = {
         change["id"]: i
         for i, change in enumerate(changes)
@@ -83,12 +104,16 @@ def expected_changes(
         match = {} if change["op"] == "delete" else after
         if change["op"] == "create":  # the key stands in `id`, or is not known beforehand
             match = {field: value for field, value in after.items() if value != change["id"]}
+        open_ = {field for entity, field in free if entity == change["entity"]}
+        if change["op"] == "delete" or not match.keys() - open_:
+            open_ = set()
         expected.append(
             ExpectedChange(
                 op=change["op"],
                 entity=change["entity"],
                 id=None if is_made else change["id"],
-                match={field: shown(value) for field, value in match.items()},
+                match={f: shown(value) for f, value in match.items() if f not in open_},
+                free=tuple(sorted(open_)),
             )
         )
     return tuple(expected)
@@ -98,12 +123,17 @@ def _judged(criterion_id: str, words: str) -> Criterion:
     return Criterion(id=criterion_id, words=words, weight=1, mandatory=True, kind=JUDGED)
 
 
-def _state(draft: Draft, changes: Sequence[GoalChange], made_ids: frozenset[str]) -> Criterion:
+def _state(
+    draft: Draft,
+    changes: Sequence[GoalChange],
+    made_ids: frozenset[str],
+    free: Collection[FieldRef],
+) -> Criterion:
     sentences = [g.sentence for g in draft.goals if g.writes and g.possible]
     words = "Nothing is changed by any call."
     if changes:
         words = f"Done exactly as the user asked: {' '.join(sentences)} Nothing else is changed."
-    check = StateCheck(changes=expected_changes(changes, made_ids))
+    check = StateCheck(changes=expected_changes(changes, made_ids, free))
     return STATE.criterion("state", words, check, weight=4, mandatory=True)
 
 

@@ -11,7 +11,7 @@ from synth.rubrics.criteria import Rubric
 from synth.tasks.goals.domain_tools import DomainTool
 from synth.tasks.goals.goals import Draft, Proof
 from synth.tasks.goals.knowledge import plain_values
-from synth.tasks.goals.rubrics import rubric_of
+from synth.tasks.goals.rubrics import left_open, rubric_of
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.proof.pace import (
     DependsOnTimeError,
@@ -75,6 +75,7 @@ def prove(
         rules=[rule.id for rule in domain.policy if rule.tool in tools],
         forbidden=_harmful(draft, tools),
         further=extensions.criteria(draft),
+        free=left_open(draft, tools),
     )
     check_passes(rubric, draft, calls, extensions.kinds, broken=broken)
     check_derivable(draft, calls)

@@ -38,6 +38,7 @@ ADDED: dict[type[JobConfig], list[str]] = {
         "tasks.server_variants.irrelevant_tool=0.2",
         "tasks.goals.in_order=0.5",
         "tasks.goals.follow_up=0.5",
+        "tasks.goals.related=0.5",
         "tasks.personas_per_block=32",
         "tasks.max_turns.base=9",
         "tasks.max_turns.per_step=3",

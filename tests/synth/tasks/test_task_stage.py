@@ -17,6 +17,7 @@ from synth.rubrics.built_in import mentions
 from synth.rubrics.criteria import Rubric
 from synth.tasks.config import BLOCK, TaskConfig
 from synth.tasks.goals.goals import Asked, Draft, Fact, Goal
+from synth.tasks.proof.proving import UnprovedError
 from synth.tasks.stage import (
     STAGE_VERSION,
     Dropped,
@@ -27,7 +28,8 @@ from synth.tasks.stage import (
     num_personas,
     plan_tasks,
 )
-from synth.tasks.words import REPAIRS, lacks, prompt_for, schema_for, user_brief, write_brief
+from synth.tasks.words.brief import REPAIRS, prompt_for, schema_for, user_brief, write_brief
+from synth.tasks.words.checks import faults_of
 from tests.synth.authors import FIXED_GENERATOR, GENERATOR, FixedWords, with_offline
 from tests.synth.golden import assert_golden
 from tests.synth.scripted import ScriptedApp, model
@@ -103,11 +105,22 @@ class BriefWriter(FixedWords):
             ", ".join(f"{f['label']} {f['value']}" for f in step["known"] if f["when"] == "opening")
             for step in steps
         ]
-        wishes = [f"{step['description']} {told}" for step, told in zip(steps, said, strict=True)]
+        wishes: list[str] = []
+        for step, told in zip(steps, said, strict=True):
+            text = f"I want {step['tool']} with {told}: {', '.join(step['result'])}".replace(
+                "_", " "
+            )
+            if step.get("after"):
+                wishes[-1] += f" Then {text}"
+            else:
+                wishes.append(text)
         return {
-            "opening": f"Hello. {said[0]}",
+            "person": "Bo Li",
+            "relation": "a customer",
+            "situation": "Things have come up.",
+            "opening": f"Hello. {wishes[0]}",
             "wishes": wishes,
-            "facts": [f"{f['label']} is {f['value']}" for step in steps for f in step["known"]],
+            "asks": [label for step in steps for label in step["result"]],
         }
 
 
@@ -183,7 +196,7 @@ def two_goals() -> Draft:
 
     goal = Goal(
         tool="move",
-        description="Move a bike.",
+        description="Move a bike to the place that has most room.",
         arguments={},
         labels={},
         known=(fact("bike", "BK-1"), fact("day", "2026-05-06", when="asked"), fact("now", True)),
@@ -191,23 +204,94 @@ def two_goals() -> Draft:
         steps=(),
         writes=True,
     )
-    other = goal.model_copy(update={"known": (fact("bike", "BK-2"), fact("day", "2026-05-06"))})
-    return Draft(variant="normal", goals=(goal, other), initial_state={})
+    known = (fact("bike", "BK-2"), fact("day", "2026-05-07"))
+    return Draft(
+        variant="normal",
+        goals=(goal, goal.model_copy(update={"known": known, "asks": ()})),
+        initial_state={},
+    )
 
 
-COMPLETE = {
+COMPLETE: dict[str, Any] = {
+    "person": "Bo Li",
+    "relation": "a courier of the shop",
+    "situation": "Two bikes stand in the way.",
     "opening": "Please move bike BK-1.",
-    "wishes": ["Move bike BK-1 and tell me the new place.", "Move bike BK-2."],
-    "facts": ["It is bike BK-1.", "On May 6.", "Yes, now.", "It is bk-2.", "On 6 May 2026."],
+    "wishes": ["Move bike BK-1. Where is it now?", "Move bike BK-2."],
+    "asks": ["Where is it now"],
 }
 
 
-def briefed(app: ScriptedApp, folder: Path) -> tuple[dict[str, Any], list[Row]]:
-    """The brief of two goals with `app` as the generator, and the rows of its requests."""
+def faults(draft: Draft | None = None, **changes: Any) -> list[str]:
+    return faults_of(
+        draft or two_goals(),
+        COMPLETE | changes,
+        persona="Bo Li",
+        descriptions=["Move a bike to the place that has most room."],
+    )
+
+
+def in_order() -> Draft:
+    """The second goal is to be done after the first, in one wish with it."""
+    draft = two_goals()
+    later = draft.goals[1].model_copy(update={"after": True})
+    return draft.model_copy(update={"goals": (draft.goals[0], later)})
+
+
+def test_complete_words_have_no_fault() -> None:
+    assert faults() == []
+    assert faults(person="BK-2") == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"opening": "Please move my bike."}, "bike BK-1 in the opening is missing"),
+        ({"opening": "Move BK-1 on 6 May."}, "the opening tells day 2026-05-06, which is told"),
+        (
+            {"wishes": [COMPLETE["wishes"][0], "BK-2, as on May 6."]},
+            "wish 2 tells day 2026-05-06, which is told only when asked",
+        ),
+        ({"asks": ["its new place"]}, "by which new place is asked for, do not stand in"),
+        ({"asks": ["and the"]}, "do not stand in"),
+        ({"opening": "Run move_bike for BK-1."}, "the opening holds 'move_bike'"),
+        (
+            {"opening": "BK-1: move it to the place that has more room."},
+            "repeats a description word for word: 'to the place that has'",
+        ),
+        ({"person": "Ada"}, "`person` is 'Ada', whom neither the persona"),
+    ],
+)
+def test_every_fault_is_named(changes: dict[str, Any], fault: str) -> None:
+    if "repeats" in fault:
+        assert faults(**changes) == []  # five words in a row
+        changes = {"opening": "BK-1: move it to the place that has most room."}
+        fault = "'to the place that has most'"
+    assert fault in "; ".join(faults(**changes))
+
+
+def test_what_waits_for_another_goal_stands_in_its_wish_and_in_the_opening() -> None:
+    draft = in_order()
+    apart = {"wishes": COMPLETE["wishes"][:1]}
+    assert not Validator(schema_for(draft)).is_valid(COMPLETE)
+    assert Validator(schema_for(draft)).is_valid(COMPLETE | apart)
+    missing = "; ".join(faults(draft, **apart))
+    assert "bike BK-2 in the opening is missing" in missing
+    assert "bike BK-2 in wish 1 is missing" in missing
+    said = "Move BK-1 and tell me where is it now, then BK-2, on 7 May."
+    assert faults(draft, opening=said, wishes=[said]) == []
+
+
+def briefed(
+    app: ScriptedApp, folder: Path, draft: Draft | None = None
+) -> tuple[dict[str, Any], list[Row]]:
+    """The brief of a draft with `app` as the generator, and the rows of its requests."""
 
     async def write() -> tuple[dict[str, Any], list[Row]]:
         async with model(app, folder, {"generator": RoleConfig()}) as llm:
-            brief = await write_brief(two_goals(), llm, item_id="i", domain={}, persona=persona())
+            brief = await write_brief(
+                draft or two_goals(), llm, item_id="i", domain={}, persona=persona()
+            )
             return brief, llm.rows()
 
     return asyncio.run(write())
@@ -215,7 +299,7 @@ def briefed(app: ScriptedApp, folder: Path) -> tuple[dict[str, Any], list[Row]]:
 
 def test_words_are_asked_for_again_until_nothing_is_lacking(tmp_path: Path) -> None:
     first = COMPLETE | {"opening": "Please move my bike."}
-    second = COMPLETE | {"facts": [*COMPLETE["facts"][:-1], "Some day."]}
+    second = COMPLETE | {"asks": ["And then?"]}
     answers = iter([first, second, COMPLETE])
     app = ScriptedApp(lambda body: json.dumps(next(answers)))
     brief, rows = briefed(app, tmp_path)
@@ -224,22 +308,79 @@ def test_words_are_asked_for_again_until_nothing_is_lacking(tmp_path: Path) -> N
     assert opening == app.requests[0]["messages"][-1]
     assert [json.loads(message["content"]) for message in talk[::2]] == [first, second]
     assert "bike BK-1 in the opening" in talk[1]["content"]
-    assert "day 2026-05-06 in fact 5" in talk[3]["content"]
-    assert brief["opening"] == "Please move bike BK-1. Please tell me the new place."
-    assert brief["wishes"][0] == COMPLETE["wishes"][0]
-    assert brief["wishes"][1].endswith("Please tell me the new place.")
+    assert "by which new place is asked for" in talk[3]["content"]
+    for part in ("person", "relation", "situation", "opening", "wishes"):
+        assert brief[part] == COMPLETE[part]
+
+
+class Readers:
+    """A generator that writes the same words again and again, and reads as it is told: `takes`
+    chooses among the texts of a question."""
+
+    def __init__(self, *takes: Any) -> None:
+        self.takes = list(takes)
+        self.asked: list[str] = []
+
+    def __call__(self, body: dict[str, Any]) -> str:
+        text = body["messages"][-1]["content"]
+        if "## Questions" not in text:
+            return json.dumps(COMPLETE)
+        self.asked.append(text)
+        choices = json.loads(text.split("## Questions\n```json\n")[1].split("\n```")[0])[0][
+            "choices"
+        ]
+        meant = self.takes.pop(0)
+        letter = next((k for k, v in choices.items() if v == meant), "unclear")
+        return json.dumps({"answers": [{"why": "It says so.", "choice": letter}]})
+
+
+def choosing() -> Draft:
+    draft = two_goals()
+    change = {
+        "wish": "Move the cheapest bike.",
+        "misreadings": ("Move any bike.", "Move all bikes."),
+    }
+    goals = (draft.goals[0].model_copy(update=change), draft.goals[1])
+    return draft.model_copy(update={"goals": goals})
+
+
+def test_words_that_readers_take_for_what_is_meant_are_kept(tmp_path: Path) -> None:
+    readers = Readers("Move the cheapest bike.", "Move the cheapest bike.")
+    brief, rows = briefed(ScriptedApp(readers), tmp_path, choosing())
+    assert brief["opening"] == COMPLETE["opening"]
+    assert [row["step"] for row in rows] == ["brief", "reading-0-0", "reading-0-1"]
+    assert readers.asked[0] != readers.asked[1]
+    assert "Move the cheapest bike." not in readers.asked[0].split("## Questions")[0]
+
+
+def test_misread_words_are_written_again_and_dropped_when_that_does_not_help(
+    tmp_path: Path,
+) -> None:
+    meant = "Move the cheapest bike."
+    app = ScriptedApp(Readers(meant, "Move any bike.", meant, meant))
+    _, rows = briefed(app, tmp_path / "again", choosing())
+    assert [row["step"] for row in rows if "brief" in row["step"]] == ["brief", "brief-again"]
+    told = app.requests[3]["messages"][-1]["content"]
+    assert "wish 1 means: Move the cheapest bike. A reader took it for: Move any bike." in told
+    app = ScriptedApp(Readers(meant, "?", "Move all bikes.", meant))
+    with pytest.raises(UnprovedError, match="took it for: Move all bikes") as caught:
+        briefed(app, tmp_path / "never", choosing())
+    assert caught.value.reason == "ambiguous"
 
 
 def test_words_that_stay_incomplete_fail_the_item(tmp_path: Path) -> None:
     app = ScriptedApp(lambda body: json.dumps(COMPLETE | {"opening": "Hello."}))
-    with pytest.raises(ItemError, match="lacks bike BK-1 in the opening") as caught:
+    with pytest.raises(ItemError, match="bike BK-1 in the opening is missing") as caught:
         briefed(app, tmp_path)
     assert caught.value.reason == "brief_incomplete"
     assert len(app.requests) == 1 + REPAIRS
 
 
 def test_facts_stand_once_and_labels_name_one_value() -> None:
-    facts = user_brief(two_goals(), COMPLETE)["facts"]
+    first, second = two_goals().goals
+    known = (second.known[0], first.known[1])  # the same day again
+    goals = (first, second.model_copy(update={"known": known}))
+    facts = user_brief(two_goals().model_copy(update={"goals": goals}), COMPLETE)["facts"]
     assert [(f["label"], f["value"], f["when"], f["goal"]) for f in facts] == [
         ("bike", "BK-1", "opening", 0),
         ("day", "2026-05-06", "asked", 0),
@@ -248,18 +389,17 @@ def test_facts_stand_once_and_labels_name_one_value() -> None:
     ]
 
 
-def test_schema_wants_a_wish_per_goal_and_a_fact_per_value() -> None:
+def test_schema_wants_a_wish_per_goal_and_a_question_per_result() -> None:
     validator = Validator(schema_for(two_goals()))
     assert validator.is_valid(COMPLETE)
     assert not validator.is_valid(COMPLETE | {"wishes": COMPLETE["wishes"][:1]})
-    assert not validator.is_valid(COMPLETE | {"facts": COMPLETE["facts"][:4]})
-    assert lacks(two_goals(), COMPLETE) == []
+    assert not validator.is_valid(COMPLETE | {"asks": []})
 
 
 def test_kept_back_values_do_not_stand_in_what_is_wished_for() -> None:
     goal = two_goals().goals[0].model_copy(update={"description": "Get it on 2026-05-06."})
     draft = two_goals().model_copy(update={"goals": (goal,)})
-    text = prompt_for(draft, domain={}, persona=persona()).messages[-1]["content"]
+    text = prompt_for(draft, item_id="i", domain={}, persona=persona()).messages[-1]["content"]
     assert "Get it on the day." in text
 
 

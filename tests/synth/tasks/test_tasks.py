@@ -11,14 +11,15 @@ from synth.tasks.composing import Complexity, DomainTasks
 from synth.tasks.goals.domain_tools import tools_of
 from synth.tasks.goals.goals import Draft, Step
 from synth.tasks.goals.lookup import rows_in
+from synth.tasks.goals.rubrics import left_open
 from synth.tasks.goals.variants import VariantShares
 from synth.tasks.proof.disclosure import disclosed
 from synth.tasks.proof.proving import UnprovedError, check_derivable, prove
 from synth.tasks.proof.reach import Reach
 from synth.tasks.proof.search import shortest_plan
 from synth.tasks.proof.unsolvable import ACTION, action_of
-from synth.tasks.words import steps_for_words
-from tests.synth.task_cases import SHARES, Case, case, cases, domains
+from synth.tasks.words.brief import steps_for_words
+from tests.synth.task_cases import SHARES, Case, case, cases, domains, without
 from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
 
 
@@ -281,3 +282,32 @@ def test_tool_facts_are_read_off_the_semantics() -> None:
             assert tool.read_only == domain.programs[name].read_only
             assert all(write.entity != "*" for write in tool.writes)
     assert SHARES.simple + SHARES.moderate + SHARES.complex == pytest.approx(1.0)
+
+
+def test_what_nobody_mentioned_is_left_to_the_agent() -> None:
+    """Another choice of an optional argument passes, as long as it changes nothing else."""
+    tried = 0
+    for c in cases():
+        free = left_open(c.draft, c.tools)
+        reference = c.play() if free else None
+        for at, step in enumerate(c.draft.plan if free else ()):
+            if step.tool not in c.tools:
+                continue
+            params = c.tools[step.tool].spec.params
+            given = {n for w in c.tools[step.tool].writes for f, n in w.given.items()
+                     if (w.entity, f) in free}  # fmt: skip
+            for name in sorted(given - step.arguments.keys()):
+                other = {"boolean": not params[name].default, "string": "as you like"}
+                choices = [v for v in params[name].values if v != params[name].default]
+                value = choices[0] if choices else other.get(params[name].type)
+                steps = list(c.draft.plan)
+                chosen = {"arguments": step.arguments | {name: value}}
+                steps[at] = step.model_copy(update=chosen)
+                episode = c.play(steps)
+                assert reference is not None
+                if episode.breaches or any(call.is_error for call in episode.calls):
+                    continue
+                if without(episode.changes, free) == without(reference.changes, free):
+                    tried += 1
+                    assert c.failed(episode) == set(), (c.draft, name)
+    assert tried >= 12

@@ -1,12 +1,14 @@
 """Exchanges that change nothing, by simple algebra: proved, and so neither tried nor blamed.
 
 - a conversion of what has the type already: the day of a date, a whole number rounded;
-- the day of a date-time that `days_between` takes itself, or whose text decides the comparison;
+- the day of a date-time that `days_between` takes itself, or whose text decides the comparison,
+  or that is shown as a day;
 - a fallback for null that refuses as null does;
 - a test against null beside a comparison that does not hold for null, joined by `and`;
 - a test for null beside a difference that holds for null, joined by `or`;
 - what the elements of a list are, where they are only counted;
 - the smaller or the larger of two, whichever of them is taken where they are equal;
+- the bound of what is summed up, where that adds nothing;
 - a guard against a value that the domain does not let occur (`needless_guards`, told as a hint).
 
 What a limit settles, and the order of keys, is with the statement (`mutants.py`).
@@ -17,7 +19,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tool_specs.language.expressions import show, terms, walk
-from tool_specs.language.syntax.nodes import Access, Binary, Call, Each, Literal, Name, Node, Unary
+from tool_specs.language.syntax.nodes import Access, Binary, Call, Each, Literal, Name, Node
+from tool_specs.validation.mutation.decimals import is_rounded_idly
 from tool_specs.validation.mutation.trees import Site, TreePath, TreeStep
 from tool_specs.validation.mutation.vocabulary import Vocabulary
 
@@ -27,7 +30,11 @@ NULL = Literal(None)
 def is_idle_conversion(site: Site, known: Vocabulary) -> bool:
     """Whether the call at the site gives what it is given, or what does the same there."""
     assert isinstance(site.node, Call)
-    return changes_nothing(site.node, known) or _is_in_its_text(site, known)
+    known = known.within(site.above)
+    return changes_nothing(site.node, known) or (
+        site.node.function == "date"
+        and (_is_in_its_text(site, known) or _is_shown_as_day(site) or is_below_choice(site, known))
+    )
 
 
 def implied_sides(site: Site, known: Vocabulary) -> list[TreePath]:
@@ -52,14 +59,49 @@ def unseen_parts(site: Site) -> list[TreePath]:
 
 
 def is_choice_of_larger(site: Site) -> bool:
-    """Whether the site is the comparison of `if(a < b, b, a)`: where both are equal, so is what is
-    taken, and the bound belongs to either case."""
-    match site.node, site.above[:1]:
+    """Whether the site is the comparison of `if(a < b, b, a)`, a test for null beside it or not:
+    where both are equal, so is what is taken, and the bound belongs to either case."""
+    node, above = site.node, site.above
+    condition: Node = node
+    match above[:1]:
+        case (Binary(operator="and", left=test, right=right) as both,) if right is node:
+            if _tested_for_null(test, "!=") is None:
+                return False
+            condition, above = both, above[1:]
+    match node, above[:1]:
         case (
-            Binary(operator="<" | "<=" | ">" | ">=", left=left, right=right) as node,
+            Binary(operator="<" | "<=" | ">" | ">=", left=left, right=right),
             (Call(function="if", arguments=(first, *rest)),),
-        ) if first is node:
+        ) if first is condition:
             return {show(part) for part in rest} == {show(left), show(right)}
+    return False
+
+
+def is_below_choice(site: Site, known: Vocabulary) -> bool:
+    """Whether the site stands in the comparison of a choice of the larger of two days: a day or a
+    time more on one side makes no difference where the other is whole days away."""
+    for place, node in enumerate(site.above):
+        if isinstance(node, Binary) and is_choice_of_larger(
+            Site((), node, site.above[place + 1 :])
+        ):
+            return "date" in (known.kind(node.left), known.kind(node.right))
+    return False
+
+
+def is_bound_of_nothing(site: Site) -> bool:
+    """Whether the site is the comparison of `sum([a - b for x in xs if a > b])`, other conditions
+    beside it or not: what lies on the bound adds nothing."""
+    condition, above = site.node, site.above
+    while above and isinstance(above[0], Binary) and above[0].operator == "and":
+        condition, above = above[0], above[1:]
+    match site.node, above[:2]:
+        case (
+            Binary(operator="<" | "<=" | ">" | ">=", left=left, right=right),
+            (Each(item=item, condition=asked), Call(function="sum")),
+        ) if asked is condition:
+            apart = {show(Binary("-", left, right)), show(Binary("-", right, left))}
+            zero = right == Literal(0) and show(item) == show(left)
+            return zero or show(item) in apart
     return False
 
 
@@ -147,48 +189,47 @@ def changes_nothing(node: Call, known: Vocabulary) -> bool:
     """A conversion of what has the type already: the day of a date, a whole number rounded."""
     if node.function == "date":
         return known.kind(node.arguments[0]) == "date"
-    return node.function == "round" and _is_whole(node.arguments[0], known)
-
-
-_WHOLE = frozenset({"count", "days_between", "minutes_between"})
-
-
-def _is_whole(node: Node, known: Vocabulary) -> bool:
-    match node:
-        case Literal(value=value):
-            return type(value) is int
-        case Access():
-            return known.kind(node) == "integer"
-        case Unary(operator="-", operand=operand):
-            return _is_whole(operand, known)
-        case Binary(operator="+" | "-" | "*", left=left, right=right):
-            return _is_whole(left, known) and _is_whole(right, known)
-        case Call(function="sum" | "min" | "max" | "coalesce", arguments=items):
-            return all(_is_whole(item, known) for item in items)
-        case Call(function=function):
-            return function in _WHOLE
-    return False
+    return node.function == "round" and is_rounded_idly(node, known)
 
 
 def _is_in_its_text(site: Site, known: Vocabulary) -> bool:
     """A day that is taken of a date-time for the second time: `days_between` takes it itself, and
     the text of a date-time begins with it, so that `date(x) < d` is `x < d`, and `date(x) >= d` is
     `x >= d`."""
-    assert isinstance(site.node, Call)
-    if site.node.function != "date" or not site.above:
-        return False
-    if isinstance(site.above[0], Call) and site.above[0].function == "days_between":
-        return True
     side, above = site.node, site.above
-    while above and isinstance(above[0], Call) and above[0].function == "add_days":
-        side, above = above[0], above[1:]  # whole days later, at the same time of the day
-    if not above or not isinstance(test := above[0], Binary):
+    while above and _hands_day_on(above[0], side):
+        side, above = above[0], above[1:]
+    if not above:
+        return False
+    if isinstance(above[0], Call) and above[0].function == "days_between":
+        return True
+    if not isinstance(test := above[0], Binary):
         return False
     left, right = test.left is side, test.right is side
     day = known.kind(test.right if left else test.left) == "date"
     return day and (
         (left and test.operator in ("<", ">=")) or (right and test.operator in (">", "<="))
     )
+
+
+def _hands_day_on(node: Node, part: Node) -> bool:
+    """Whether it gives the part, whole days later or as one of its cases."""
+    match node:
+        case Call(function="add_days", arguments=(first, *_)):
+            return first is part
+        case Call(function="coalesce"):
+            return True
+        case Call(function="if", arguments=(condition, *_)):
+            return condition is not part
+    return False
+
+
+def _is_shown_as_day(site: Site) -> bool:
+    """A day that is written without its time anyway."""
+    match site.above[:1]:
+        case (Call(function="format", arguments=(_, Literal(value=str(form)))),):
+            return "%H" not in form and "%M" not in form
+    return False
 
 
 def _is_said_by(part: Node, site: Site) -> bool:

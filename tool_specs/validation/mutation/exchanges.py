@@ -5,6 +5,7 @@ probe where it moves a bound, a constant or a name: if nothing changes, no case 
 Every class of nodes has its maker here, and one without is an error, not a gap.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -27,6 +28,8 @@ from tool_specs.validation.mutation.equivalences import (
     NULL,
     changes_nothing,
     implied_sides,
+    is_below_choice,
+    is_bound_of_nothing,
     is_choice_of_larger,
     is_guard,
     is_idle_conversion,
@@ -45,6 +48,15 @@ _CONSTANTS = (NULL, Literal(0), Literal("-"), FALSE, ListOf(()))
 _BOUNDS = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 _NAMING = frozenset({"lookup", "pick"})
 """Functions whose texts are names of entities and fields, which are no constants."""
+
+
+_ANOTHER_MONTH = 40
+"""Days after which the month of a date has another name, and mostly the day as well."""
+
+_LARGE = 1000
+"""A factor from here on is moved by a tenth: its neighbour differs by less than people round."""
+
+_TIME_OF_DAY = re.compile(r"([01]\d|2[0-3]):([0-5]\d)")
 
 
 class NodeExchange(NamedTuple):
@@ -110,7 +122,7 @@ def _binary(site: Site, known: Vocabulary, settled: bool) -> _Made:
                 yield _without(part), (rest, *_CONSTANTS), not is_guard(node, part, known)
         return
     yield from _truths(node, settled)
-    if is_choice_of_larger(site):
+    if is_choice_of_larger(site) or is_bound_of_nothing(site):
         return
     if bound := _BOUNDS.get(node.operator):
         moved = replace(node, operator=bound)
@@ -153,8 +165,12 @@ def _call(site: Site, known: Vocabulary, settled: bool) -> _Made:
     assert isinstance(node, Call)
     items = node.arguments
     if node.function == "now":
-        later = Call("add_days", (node, Literal(1)))
-        yield "a day later", (later,), False
+        if is_below_choice(site, known):
+            return
+        of_month = any(isinstance(a, Call) and a.function == "format" for a in site.above)
+        days = _ANOTHER_MONTH if of_month else 1
+        later = Call("add_days", (node, Literal(days)))
+        yield f"{days} days later" if of_month else "a day later", (later,), False
     elif node.function == "if" and len(items) == 3:
         grave = not is_guard(node, items[0], known)
         yield f"without its case {show(items[1])!r}", (items[2],), grave
@@ -236,6 +252,10 @@ def _record(site: Site, known: Vocabulary, settled: bool) -> _Made:
     return iter(())
 
 
+def _is_factor(site: Site) -> bool:
+    return any(isinstance(a, Binary) and a.operator in ("*", "/") for a in site.above[:1])
+
+
 def _literal(site: Site, known: Vocabulary, settled: bool) -> _Made:
     node, above = site.node, site.above[:1]
     assert isinstance(node, Literal)
@@ -248,7 +268,13 @@ def _literal(site: Site, known: Vocabulary, settled: bool) -> _Made:
         rounding = [a for a in above if isinstance(a, Call) and a.function == "round"]
         if rounding and changes_nothing(rounding[0], known):
             return
-        moved = (Literal(value - 1), Literal(value + 1))
+        if _is_factor(site) and abs(value) >= _LARGE:
+            moved = (Literal(value + value / 10),)
+        else:
+            moved = (Literal(value - 1), Literal(value + 1))
+    elif isinstance(value, str) and (found := _TIME_OF_DAY.fullmatch(value)):
+        minute = (int(found[1]) * 60 + int(found[2]) + 1) % 1440
+        moved = (Literal(f"{minute // 60:02}:{minute % 60:02}"),)
     elif isinstance(value, str):
         moved = (Literal(f"{value}~"), *map(Literal, known.members.get(value, ())))
     else:

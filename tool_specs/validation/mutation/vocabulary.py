@@ -1,12 +1,12 @@
 """What a tool of a domain names, and what it could have named instead."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from tool_specs.language.domain_file import DomainFile, ParamSpec, ToolSpec
 from tool_specs.language.expressions import parse
 from tool_specs.language.statements import Let
-from tool_specs.language.syntax.nodes import Access, Call, Literal, Name, Node
+from tool_specs.language.syntax.nodes import Access, Call, Each, Literal, Name, Node
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,14 @@ class Vocabulary:
         others = {name: tuple(found) for name, found in members.items()}
         lets = {s.bind: parse(s.be) for s in spec.semantics if isinstance(s, Let)}
         return cls(file, spec.params, entities, others, lets)
+
+    def within(self, above: Sequence[Node]) -> "Vocabulary":
+        """With the elements of the loops over a place, the nearest first."""
+        known = self
+        for loop in reversed(above):
+            if isinstance(loop, Each) and (entity := known.entity(loop.source)):
+                known = replace(known, entities={**known.entities, loop.name: entity})
+        return known
 
     def entity(self, base: Node) -> str | None:
         """Of the row that the expression stands for, where its form tells."""
@@ -63,11 +71,20 @@ class Vocabulary:
                 return "date"
         if not isinstance(node, Access):
             return None
-        if node.base == Name("args"):
-            return self.params[node.field].type if node.field in self.params else None
+        if (given := self.given(node)) is not None:
+            return given.type
         entity = self.entity(node.base)
         found = self.file.entities[entity].fields.get(node.field) if entity else None
         return found.type if found is not None else None
+
+    def given(self, node: Node) -> ParamSpec | None:
+        """The parameter, or the member of one, that the expression reads."""
+        match node:
+            case Access(base=Name(name="args"), field=field):
+                return self.params.get(field)
+            case Access(base=base, field=field) if (own := self.given(base)) is not None:
+                return (own.properties or {}).get(field)
+        return None
 
     def bounds(self, node: Node) -> tuple[float | None, float | None]:
         """The least and the largest value of the field or parameter that the expression reads, and

@@ -23,12 +23,12 @@ from tool_specs.language.domain_file import FieldSpec, ParamSpec
 from tool_specs.language.expressions import parse, walk
 from tool_specs.language.syntax.nodes import Access, Call, Literal, Node
 from tool_specs.language.values import EvaluationError
-from tool_specs.validation.fuzzing import FuzzCase
-from tool_specs.validation.near_values import NearCall, NearValues, neighbours_of, texts_in
+from tool_specs.validation.states.cases import FuzzCase
+from tool_specs.validation.states.near_values import NearCall, NearValues, texts_in
 
 _ROWS = 24
 """Rows of one call whose values may be changed."""
-_FIRST_ROWS = 8
+FIRST_ROWS = 8
 """Of an entity that the tool reads by a condition."""
 _COPIES = 6
 _BASES = 40
@@ -132,71 +132,8 @@ class StateMaker:
                 touched[change.entity, change.key] = None
             else:
                 return
-        if (case := self._called(environment, arguments, touched)) is not None:
+        if (case := self.called(environment, arguments, touched)) is not None:
             yield case
-
-    def with_copies(self, base: FuzzCase, entity: str, num_copies: int) -> Iterator[FuzzCase]:
-        """For each of the first rows of the entity, the case with so many more like it."""
-        for row in base.environment.rows(entity)[:_FIRST_ROWS]:
-            environment = base.environment.snapshot()
-            made = self._copy(entity, row, environment.state, num_copies)
-            case = self._called(environment, base.arguments, [(entity, key) for key in made])
-            if case is not None:
-                yield case
-
-    def twins(
-        self, base: FuzzCase, entity: str, field: str, first: Collection[str]
-    ) -> Iterator[FuzzCase]:
-        """For some rows, those with the keys in `first` before others, the case with one more that
-        differs from it in the field alone: an order by it shows."""
-        key = self.domain.entities[entity].key
-        rows = sorted(base.environment.rows(entity), key=lambda row: row[key] not in first)
-        values = list(dict.fromkeys(row[field] for row in rows))[:_FIRST_ROWS]
-        for row in rows[:_FIRST_ROWS]:
-            others = [value for value in values if value != row[field]][:2]
-            for value in [*others, *neighbours_of(row[field])]:
-                yield from self.with_row(base, entity, {**row, field: value})
-
-    def with_row(self, base: FuzzCase, entity: str, row: EntityRow) -> Iterator[FuzzCase]:
-        """The case with one more row, whatever its key is; none where that is not allowed."""
-        environment = base.environment.snapshot()
-        [key] = self._copy(entity, row, environment.state, 1)
-        case = self._called(environment, base.arguments, [(entity, key)])
-        if case is not None:
-            yield case
-
-    def lonely(self, base: FuzzCase) -> Iterator[FuzzCase]:
-        """For each id among the arguments, the case with that of a row just like it, to which
-        nothing else refers."""
-        for name, spec in self.program.spec.params.items():
-            key = base.arguments.get(name)
-            row = base.environment.state.get(spec.ref, key) if spec.ref and key else None
-            if spec.ref is not None and row is not None:
-                environment = base.environment.snapshot()
-                [own] = self._copy(spec.ref, row, environment.state, 1)
-                arguments = {**base.arguments, name: own}
-                if (case := self._called(environment, arguments, [(spec.ref, own)])) is not None:
-                    yield case
-
-    def longer_lists(self, base: FuzzCase) -> Iterator[FuzzCase]:
-        """The case with one more id in a list of ids, of a row like one that the list names: what
-        holds for the first holds for it. Elements that are objects get another id likewise."""
-        for name, spec in self.program.spec.params.items():
-            items, item = base.arguments.get(name), spec.items
-            if spec.type != "array" or item is None or not items:
-                continue
-            members = {"": item} if item.type != "object" else item.properties or {}
-            for member, own in members.items():
-                old = items[0].get(member) if member else items[0]
-                row = base.environment.state.get(own.ref, old) if own.ref and old else None
-                if own.ref is None or row is None:
-                    continue
-                environment = base.environment.snapshot()
-                [key] = self._copy(own.ref, row, environment.state, 1)
-                longer = [*items, {**items[0], member: key} if member else key]
-                arguments = {**base.arguments, name: longer}
-                if (case := self._called(environment, arguments, [(own.ref, key)])) is not None:
-                    yield case
 
     def flips(self, bases: Sequence[FuzzCase], about: Collection[str]) -> Iterator[FuzzCase]:
         """Each base with one truth, one member of an enum or one null exchanged, in turn; a null
@@ -277,7 +214,7 @@ class StateMaker:
         for entity in self.searched:
             key = self.domain.entities[entity].key
             waiting += [
-                (entity, row[key]) for row in islice(state.tables[entity].rows(), _FIRST_ROWS)
+                (entity, row[key]) for row in islice(state.tables[entity].rows(), FIRST_ROWS)
             ]
         found: dict[tuple[str, str], EntityRow] = {}
         for entity, key in waiting:  # grows while it is walked
@@ -306,9 +243,9 @@ class StateMaker:
                 touched[slot.entity, slot.key] = None
             else:
                 return None
-        return self._called(environment, arguments, touched)
+        return self.called(environment, arguments, touched)
 
-    def _called(
+    def called(
         self,
         environment: DomainEnvironment,
         arguments: Any,
@@ -330,7 +267,7 @@ class StateMaker:
         if row is None:
             return False
         if not slot.field:
-            return bool(self._copy(slot.entity, row, call.state, self.rng.choice(self.copies)))
+            return bool(self.copy(slot.entity, row, call.state, self.rng.choice(self.copies)))
         value = self.values.choice(spec.fields[slot.field], slot.field, call, null=True)
         return self._store(call.state, ValueChange(*slot, value))
 
@@ -349,7 +286,7 @@ class StateMaker:
             return False
         return True
 
-    def _copy(self, entity: str, row: EntityRow, state: State, num_copies: int) -> list[str]:
+    def copy(self, entity: str, row: EntityRow, state: State, num_copies: int) -> list[str]:
         """Keys of more rows that are like this one: pages fill up, and sums and orders get ties."""
         spec = self.domain.entities[entity]
         prefix = spec.prefix if spec.prefix is not None else f"{row[spec.key]}-"

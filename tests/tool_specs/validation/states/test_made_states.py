@@ -12,9 +12,9 @@ from tool_specs.execution.fields import RowCheck, ids_in, refs_of
 from tool_specs.execution.invariants import broken_in
 from tool_specs.execution.programs import Entities, Problems, Program
 from tool_specs.language.domain_file import ToolSpec
-from tool_specs.validation.deciding import deciding
-from tool_specs.validation.fuzzing import FuzzCase
-from tool_specs.validation.made_states import StateMaker
+from tool_specs.validation.states.cases import FuzzCase
+from tool_specs.validation.states.deciding import deciding
+from tool_specs.validation.states.made_states import StateMaker
 
 RESERVE: dict[str, Any] = {
     "name": "reserve_trip",

@@ -3,6 +3,7 @@ up to it, with a return of them in its place. The body of a loop is measured in 
 that of a condition whether it holds or not.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,12 +14,14 @@ from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.execution.programs import Entities, Problems, Program
 from tool_specs.language.expressions import Literal, show
 from tool_specs.language.statements import AnyStatement, ForEach, Let, Read, Return, When
-from tool_specs.validation.fuzzing import FuzzCase
-from tool_specs.validation.near_values import moment_of
+from tool_specs.validation.states.cases import FuzzCase
+from tool_specs.validation.states.near_values import moment_of
 
 _UNREAD = ("nothing in the semantics reads it", "leave this statement out")
 """What a compiler says of what only the cut part of a tool reads."""
 _EPOCH = datetime(1970, 1, 1)
+_DAY = 24 * 60
+_TIME_OF_DAY = re.compile(r"(\d\d):(\d\d)")
 
 
 @dataclass(frozen=True)
@@ -72,19 +75,23 @@ def flat(statements: Sequence[AnyStatement]) -> list[AnyStatement]:
 
 
 def difference(left: Any, right: Any) -> float | None:
-    """Left minus right: numbers, dates in days, date-times in minutes; None of anything else."""
-    one, other = _as_number(left), _as_number(right)
-    return None if one is None or other is None else one - other
-
-
-def _as_number(value: Any) -> float | None:
-    if type(value) in (int, float):
-        return value
-    moment = moment_of(value) if isinstance(value, str) else None
-    if moment is None:
+    """Left minus right: numbers, two dates in days, moments and times of day in minutes; None of
+    anything else."""
+    if type(left) in (int, float) and type(right) in (int, float):
+        return left - right
+    one, other = _minutes(left), _minutes(right)
+    if one is None or other is None:
         return None
-    minutes = (moment - _EPOCH).total_seconds() / 60
-    return minutes / 1440 if len(value) == 10 else minutes
+    return (one - other) / (_DAY if len(left) == len(right) == 10 else 1)
+
+
+def _minutes(value: Any) -> float | None:
+    if not isinstance(value, str):
+        return None
+    if found := _TIME_OF_DAY.fullmatch(value):
+        return int(found[1]) * 60 + int(found[2])
+    moment = moment_of(value)
+    return None if moment is None else (moment - _EPOCH).total_seconds() / 60
 
 
 def shifted(old: Any, by: float) -> Any:

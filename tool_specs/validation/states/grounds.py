@@ -1,202 +1,40 @@
-"""Cases in which one part of a condition decides: what stands beside it is made to hold where it is
-joined by `and`, and to fail where it is joined by `or`; the part itself holds, and then does not.
+"""A case whose values are changed so that a condition holds, or does not, or is left to decide."""
 
-Both sides of a comparison are measured by running the tool up to the statement. What is read of a
-row or an argument on one side is then given the value that the other side asks for, on the edge:
-`x <= y` is made to hold by x = y, and not to hold by the next x. Where no side is a plain value, a
-value in it is moved until the sides meet. A filter is tried on a row more, made for it.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
-from tool_specs.domains.domain import Domain
-from tool_specs.execution.programs import Program
-from tool_specs.language.domain_file import FieldSpec, ParamSpec, ToolSpec
+from tool_specs.language.domain_file import FieldSpec, ParamSpec
 from tool_specs.language.expressions import (
     COMPARISONS,
-    Access,
     Binary,
     Call,
     Each,
     Literal,
-    Name,
     Node,
     Unary,
     parse,
     show,
     walk,
 )
-from tool_specs.language.statements import AnyStatement, Create, Let, Read
-from tool_specs.validation.fuzzing import FuzzCase
-from tool_specs.validation.made_states import StateMaker, ValueChange
-from tool_specs.validation.measuring import ValueProbe, difference, flat, row_read, shifted
-from tool_specs.validation.mutation.trees import Site, sites_of, with_node
-from tool_specs.validation.near_values import moment_of, texts_in
-
-_BASES = 3
-_CANDIDATES = 3
-"""Rows of a filter's entity of which the row more is made."""
-_CANDIDATE = "candidate_row"
-_SETTLED_WRITINGS = frozenset({"lower", "upper", "title", "trim"})
-"""Functions that leave what they made as it is: the text that the other side asks for is one."""
-_ELEMENTS = 2
-"""Of a list whose elements a condition looks at."""
+from tool_specs.language.statements import AnyStatement, Read
+from tool_specs.validation.mutation.trees import Site
+from tool_specs.validation.states.cases import FuzzCase
+from tool_specs.validation.states.made_states import StateMaker, ValueChange
+from tool_specs.validation.states.measuring import ValueProbe, difference, shifted
+from tool_specs.validation.states.naming import CANDIDATE, Around, NamedValue
+from tool_specs.validation.states.near_values import moment_of
 
 
-def deciding(
-    program: Program, index: int, maker: StateMaker, seen: Sequence[FuzzCase]
-) -> Iterator[FuzzCase]:
-    """For every comparison and every truth that the statement reads."""
-    good = [case for case in seen if not case.result.is_error]
-    good.sort(key=lambda case: -len(case.arguments))  # what is left out decides nothing
-    late = [c for c in seen if c.result.is_error and (c.result.statement or 0) >= index]
-    statement = program.spec.semantics[index]
-    around = _Around(program, index, maker.domain)
-    for number, where, tree in program.nodes:
-        if number != index or where == "message":
-            continue
-        if where == "where" and isinstance(statement, Read):
-            tree = _renamed(tree, statement.entity)
-        tree = around.inlined(tree)
-        sites = [site for site in sites_of(tree) if around.is_truth(site.node)]
-        for base in [*good[:_BASES], *late[:_BASES]] if sites else ():
-            if isinstance(statement, Read) and where == "where":
-                for case, row in _with_row_more(statement.entity, base, maker):
-                    yield case
-                    yield from _decided(_Ground(around, maker, case, row), tree, sites)
-            else:
-                yield from _decided(_Ground(around, maker, base, None), tree, sites)
-
-
-def _with_row_more(
-    entity: str, base: FuzzCase, maker: StateMaker
-) -> Iterator[tuple[FuzzCase, AnyStatement]]:
-    """The case with a row more, and the read of that row."""
-    spec, rows = maker.domain.entities[entity], base.environment.rows(entity)
-    key = spec.key
-    known = {row[key] for row in rows}
-    # near rows first, and one of each status: little is changed in them that a rule may refuse
-    named = set(texts_in(base.arguments))
-    rows = sorted(rows, key=lambda row: -len(named.intersection(texts_in(row))))
-    of_status = {row[spec.lifecycle_field]: row for row in rows} if spec.lifecycle_field else {}
-    chosen = [*rows[:_CANDIDATES], *of_status.values()]
-    for row in {row[key]: row for row in chosen}.values():
-        for case in maker.with_row(base, entity, row):
-            [own] = {r[key] for r in case.environment.rows(entity)} - known
-            yield case, row_read(entity, own, _CANDIDATE)
-
-
-def _renamed(tree: Node, entity: str) -> Node:
-    """A filter whose candidate has a name of its own: the entity's may be that of another row."""
-    for site in sites_of(tree):
-        if site.node == Name(entity):
-            tree = with_node(tree, site.path, Name(_CANDIDATE))
-    return tree
-
-
-def _decided(ground: "_Ground", tree: Node, sites: Sequence[Site]) -> Iterator[FuzzCase]:
-    yield from ground.made(ground.changes(tree, (), True, 0))
-    for site in sites:
-        for element in range(_ELEMENTS if ground.around.loops(site) else 1):
-            beside = ground.beside(site, element)
-            yield from ground.made(beside)
-            for truth in (True, False):
-                for own in ground.alternatives(site.node, site.above, truth, element):
-                    yield from ground.made([*beside, *own])
-            yield from ground.met(site, beside, element)
-
-
-class _Leaf(NamedTuple):
-    """A value that may be changed: a field of a row, or an argument (no entity)."""
-
-    entity: str
-    key: Node | None
-    """Expression for the key of the row."""
-    field: str
-    spec: FieldSpec | ParamSpec
-
-
-class _Around:
-    """What an expression of one statement may name."""
-
-    def __init__(self, program: Program, index: int, domain: Domain) -> None:
-        self.program, self.index, self.domain = program, index, domain
-        self.rows, self.named = _bound(program.spec, index)
-        self.probes: dict[tuple[str, str], ValueProbe | None] = {}
-
-    def inlined(self, tree: Node) -> Node:
-        """What a `let` computed in the place of its name."""
-        for site in sites_of(tree):
-            match site.node:
-                case Name(name=name) if name in self.named:
-                    return self.inlined(with_node(tree, site.path, self.named[name]))
-        return tree
-
-    def entity(self, node: Node) -> str | None:
-        """Of the row, or the rows, that the expression stands for."""
-        match node:
-            case Name(name=name):
-                return self.rows.get(name)
-            case Call(function="lookup", arguments=(Literal(value=str(name)), *_)):
-                return name
-            case Call(function="first", arguments=(rows,)):
-                return self.entity(rows)
-            case Access(base=Name(name="args"), field=field):
-                params = self.program.spec.params
-                found = params.get(field) or params.get(f"{field}_id")
-                return found.ref if found is not None else None
-            case Access(base=base, field=field) if owner := self.entity(base):
-                fields = self.domain.entities[owner].fields
-                step = fields.get(field) or fields.get(f"{field}_id")
-                return step.to if step is not None else None
-        return None
-
-    def leaf(self, node: Node, above: Sequence[Node]) -> _Leaf | None:
-        """Of the expression, where it reads one value as it stands."""
-        match node:
-            case Call(function=function, arguments=(inner,)) if function in _SETTLED_WRITINGS:
-                return self.leaf(inner, above)
-            case Access(base=Name(name="args"), field=field) if field in self.program.spec.params:
-                return _Leaf("", None, field, self.program.spec.params[field])
-            case Access(base=base, field=field):
-                owner = self.entity(base) or self._of_element(base, above)
-                spec = self.domain.entities.get(owner) if owner is not None else None
-                if owner is not None and spec is not None and field in spec.fields:
-                    return _Leaf(owner, Access(base, spec.key), field, spec.fields[field])
-        return None
-
-    def _of_element(self, base: Node, above: Sequence[Node]) -> str | None:
-        """Entity of a row that begins at the name of a list's element."""
-        loops = {e.name: self.entity(e.source) for e in above if isinstance(e, Each)}
-        known = {name: entity for name, entity in loops.items() if entity is not None}
-        if not known:
-            return None
-        self.rows, kept = {**self.rows, **known}, self.rows
-        try:
-            return self.entity(base)
-        finally:
-            self.rows = kept
-
-    def is_truth(self, node: Node) -> bool:
-        if isinstance(node, Binary):
-            return node.operator in COMPARISONS
-        return isinstance(node, Access)  # a boolean, as its leaf tells
-
-    def loops(self, site: Site) -> bool:
-        return any(isinstance(node, Each) for node in site.above)
-
-
-class _Ground:
+class DecidedCase:
     """A case whose values are changed; for a filter, with the read of the row that it looks at."""
 
     def __init__(
-        self, around: _Around, maker: StateMaker, case: FuzzCase, row: AnyStatement | None
+        self, around: Around, maker: StateMaker, case: FuzzCase, row: AnyStatement | None
     ) -> None:
         self.around, self.maker, self.case, self.row = around, maker, case, row
         if isinstance(row, Read):
-            around.rows = {**around.rows, _CANDIDATE: row.entity}
+            around.rows = {**around.rows, CANDIDATE: row.entity}
         self.values: dict[tuple[str, int], Any] = {}
 
     def made(self, changes: Sequence[ValueChange]) -> Iterator[FuzzCase]:
@@ -260,7 +98,7 @@ class _Ground:
                     yield from self.put(leaf, inner, value, element)
 
     def put(
-        self, leaf: _Leaf, above: Sequence[Node], value: Any, element: int
+        self, leaf: NamedValue, above: Sequence[Node], value: Any, element: int
     ) -> Iterator[list[ValueChange]]:
         key = "" if leaf.key is None else self.measured(leaf.key, above, element)
         if isinstance(key, str):
@@ -318,7 +156,7 @@ class _Ground:
         self,
         node: Binary,
         above: Sequence[Node],
-        leaf: _Leaf,
+        leaf: NamedValue,
         old: Any,
         beside: list[ValueChange],
         element: int,
@@ -327,7 +165,7 @@ class _Ground:
         step = 1440 if isinstance(old, str) and len(old) == 19 else 1
         for first in self.put(leaf, above, shifted(old, step), element):
             for case in self.made([*beside, *first]):
-                other = _Ground(self.around, self.maker, case, self.row)
+                other = DecidedCase(self.around, self.maker, case, self.row)
                 after = other.gap(node, above, element)
                 if gap is None or after is None or after == gap:
                     continue
@@ -394,16 +232,3 @@ def _different(spec: FieldSpec | ParamSpec, taken: Sequence[Any]) -> Iterator[An
         yield _fitted(spec, shifted(latest, 1))
     elif spec.type == "string":
         yield "zzzz"
-
-
-def _bound(spec: ToolSpec, index: int) -> tuple[dict[str, str], Mapping[str, Node]]:
-    """Names of rows with their entity, and what other names stand for, before a statement."""
-    rows: dict[str, str] = {}
-    named: dict[str, Node] = {}
-    for statement in flat(spec.semantics[:index]):
-        match statement:
-            case Read() | Create() if statement.bind is not None:
-                rows[statement.bind] = statement.entity
-            case Let(bind=bind, be=be):
-                named[bind] = parse(be)
-    return rows, named

@@ -1,0 +1,145 @@
+"""What code finds wrong with the words of a task, in words for the one who wrote them."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from synth.rubrics.built_in import mentions
+from synth.tasks.goals.goals import Draft, Fact, Goal
+
+BORROWED = 6
+"""So many words in a row of a tool's description are no request in a person's own words."""
+
+TELLING_NUMBER = 10
+"""Whole numbers below it stand in many a text without telling anything."""
+
+_WORD = re.compile(r"\w+(?:['\u2019]\w+)?")
+_INTERNAL = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b")
+
+
+def said_together(draft: Draft) -> list[list[Goal]]:
+    """The goals by the wish that they are said in: what is to wait for the one before it stands in
+    one wish with that one."""
+    groups: list[list[Goal]] = []
+    for goal in draft.goals:
+        if goal.after and groups:
+            groups[-1].append(goal)
+        else:
+            groups.append([goal])
+    return groups
+
+
+def faults_of(
+    draft: Draft, words: dict[str, Any], *, persona: str, descriptions: Sequence[str]
+) -> list[str]:
+    """Everything that is wrong with the words, one phrase each. `persona`: its name;
+    `descriptions`: of the tools at hand."""
+    requests = {"the opening": words["opening"]} | {
+        f"wish {number}": text for number, text in enumerate(words["wishes"], 1)
+    }
+    return [
+        *(f"{missing} is missing" for missing in lacks(draft, words)),
+        *told_too_early(draft, requests),
+        *unasked(draft, words),
+        *internal_names(draft, requests),
+        *(
+            f"{place} repeats a description word for word: {run!r}; say it as the person would"
+            for place, text in requests.items()
+            if (run := borrowed(text, descriptions)) is not None
+        ),
+        *somebody_else(draft, words["person"], persona),
+    ]
+
+
+def lacks(draft: Draft, words: dict[str, Any]) -> list[str]:
+    """Values that the words do not hold: in the opening those of the first wish that are told at
+    once, in a wish of several goals those of the later ones."""
+    groups = said_together(draft)
+    first = [fact for goal in groups[0] for fact in goal.known if fact.when == "opening"]
+    missing = [
+        f"{fact.label} {fact.value} in the opening"
+        for fact in first
+        if not says(words["opening"], fact)
+    ]
+    missing += [
+        f"{fact.label} {fact.value} in wish {number}"
+        for number, (group, text) in enumerate(zip(groups, words["wishes"], strict=True), 1)
+        for goal in group[1:]
+        for fact in goal.known
+        if fact.when == "opening" and not says(text, fact)
+    ]
+    return missing
+
+
+def says(text: str, fact: Fact) -> bool:
+    """A yes or no can be said in too many ways to look for."""
+    return isinstance(fact.value, bool) or mentions(text, fact.value)
+
+
+def told_too_early(draft: Draft, requests: dict[str, str]) -> Iterator[str]:
+    """Values that the person tells only when asked and that stand in a request all the same."""
+    known = [fact for goal in draft.goals for fact in goal.known]
+    at_once = [fact.value for fact in known if fact.when == "opening"]
+    kept = {fact.label: fact for fact in known if fact.when == "asked"}
+    for place, text in requests.items():
+        for fact in kept.values():
+            if fact.value in at_once or not _tells(fact.value):
+                continue
+            if mentions(text, fact.value):
+                yield f"{place} tells {fact.label} {fact.value}, which is told only when asked"
+
+
+def _tells(value: Any) -> bool:
+    """Whether the value in a text is no accident."""
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, int | float):
+        return abs(value) >= TELLING_NUMBER or value != int(value)
+    return len(value) > 2
+
+
+def unasked(draft: Draft, words: dict[str, Any]) -> Iterator[str]:
+    """Results that the rubric wants to be told and by whose words in its wish nobody asks."""
+    wishes = [
+        text
+        for group, text in zip(said_together(draft), words["wishes"], strict=True)
+        for goal in group
+        for _ in goal.asks
+    ]
+    labels = [asked.label for goal in draft.goals for asked in goal.asks]
+    for label, wish, quote in zip(labels, wishes, words["asks"], strict=True):
+        if _flat(quote) not in _flat(wish):
+            yield f"the words {quote!r}, by which {label} is asked for, do not stand in {wish!r}"
+
+
+def _flat(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.casefold()))
+
+
+def internal_names(draft: Draft, requests: dict[str, str]) -> Iterator[str]:
+    """Names as systems have them, other than in what the person knows."""
+    known = " ".join(str(fact.value) for goal in draft.goals for fact in goal.known)
+    for place, text in requests.items():
+        for name in dict.fromkeys(_INTERNAL.findall(text)):
+            if name not in known:
+                yield f"{place} holds {name!r}, a name that no person uses"
+
+
+def borrowed(text: str, descriptions: Sequence[str]) -> str | None:
+    """The first six words in a row that the text has in common with one of the descriptions."""
+    words = _WORD.findall(text.casefold())
+    runs = [tuple(words[at : at + BORROWED]) for at in range(len(words) - BORROWED + 1)]
+    if not runs:
+        return None
+    theirs: set[tuple[str, ...]] = set()
+    for description in descriptions:
+        own = _WORD.findall(description.casefold())
+        theirs.update(tuple(own[at : at + BORROWED]) for at in range(len(own) - BORROWED + 1))
+    return next((" ".join(run) for run in runs if run in theirs), None)
+
+
+def somebody_else(draft: Draft, person: str, persona: str) -> Iterator[str]:
+    """Who writes is the persona or a person whom the facts name."""
+    named = [f.value for goal in draft.goals for f in goal.known if isinstance(f.value, str)]
+    if person.strip() not in (persona, *named):
+        yield f"`person` is {person!r}, whom neither the persona nor the known values name"
