@@ -14,11 +14,12 @@ from synth.tasks.goals.waiting import waiting_tools
 from synth.tasks.proof.pace import played, slow_plays
 from synth.tasks.proof.proving import UnprovedError, prove, reference_messages
 from synth.tasks.proof.waiting import shortest_wait
-from synth.tasks.words import steps_for_words
+from synth.tasks.words.brief import steps_for_words
 from tests.tool_specs.conftest import CANTEEN
-from tool_specs.domains.domain import Domain, load_domain, load_domains
+from tool_specs.domains.domain import Domain, load_domain
 from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.domains.loading import read_yaml
+from tool_specs.domains.taxonomy import load_taxonomy
 
 TAXONOMY = Path(__file__).parents[3] / "tool_specs/domains/taxonomy"
 VACUUMS = TAXONOMY / "smart_home/vacuum_robots.yaml"
@@ -101,7 +102,7 @@ def test_the_plan_fails_without_its_wait_and_with_a_shorter_one(path: Path) -> N
 
 @pytest.mark.scale
 def test_so_it_is_in_every_world_with_jobs() -> None:
-    worlds = [d for d in load_domains() if d.jobs]
+    worlds = [domain for domain in load_taxonomy() if domain.jobs]
     with_waits: dict[str, int] = {}
     for domain in worlds:
         drafts = [pair for pair in made(domain, 30) if _awaits(pair[0])]
