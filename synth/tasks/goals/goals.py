@@ -109,10 +109,10 @@ class Goal(Strict):
         if self.could_be:
             meant = ", ".join(str(fact.value) for fact in self.known if not fact.param)
             return f"{self.description.rstrip('.')} ({meant})."
-        wished = self.wish or self.description.split(". ")[0].strip().rstrip(".") + "."
+        said = self.wish or self.description.split(". ")[0].strip().rstrip(".") + "."
         if self.awaited is None:
-            return wished
-        return f"{wished} This has to come about by itself before: {self.awaited.happens}"
+            return said
+        return f"{said} This has to come about by itself before: {self.awaited.happens}"
 
 
 class Draft(Strict):
