@@ -15,4 +15,4 @@ async def build_tasks(
     config: ConfigParameter[RunConfig] = RunConfig(), dataset: DatasetParameter = DEFAULT_DATASET
 ) -> list[StageReport]:
     """Write `agents`, `personas` and `tasks` for the tools that the dataset holds."""
-    return await run_stages(config, dataset, [AgentStage, ScreeningStage, PersonaStage, TaskStage])
+    return await run_stages(config, dataset, [AgentStage, PersonaStage, ScreeningStage, TaskStage])

@@ -18,13 +18,6 @@ _FAMILY = table(
     " Lindgren Moreau Nakagawa Obi Petrov Quiroga Rahman Santoro Thorne Ueda Varga Whitaker Xu"
     " Yilmaz Zielinski Ashworth Bellamy Corrigan Duarte"
 )
-_WORK = (
-    "works shifts at a bakery", "teaches music at a secondary school", "runs a small bicycle shop",
-    "is retired and looks after two grandchildren", "is studying for final exams",
-    "keeps the books of a family firm", "drives a night bus", "translates manuals from home",
-    "manages a neighbourhood theatre", "is a nurse on parental leave", "repairs old radios",
-    "leads a team of gardeners", "has just moved to town", "travels a lot for a museum",
-)  # fmt: skip
 _TRAITS = {
     "hurried": "and always has the next thing waiting",
     "chatty": "and likes to tell a bit more than is asked",
@@ -44,11 +37,13 @@ def write_persona(request: ChatRequest, settings: OfflineSettings) -> dict[str, 
     style = str(wanted.get("style", ""))
     fitting = (text for word, text in _TRAITS.items() if word in style)
     trait = next(fitting, "and is easy to talk to")
-    age = rng.randint(19, 78)
+    age, work = wanted.get("age", 40), wanted.get("occupation", "office assistant")
+    home = wanted.get("household", "lives alone")
     given = wanted.get("preferences")
     preferences = [str(p) for p in given] if isinstance(given, list) else []
     return {
         "name": name,
-        "background": f"{name.split()[0]} is {age}, {rng.choice(_WORK)} {trait}.",
+        "background": f"{name.split()[0]}, {age}, {work}, {home} {trait}.",
+        "sample": "The rain has not stopped since the morning. Tea it is, then.",
         "preferences": preferences or ["clear answers"],
     }

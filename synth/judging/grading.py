@@ -84,6 +84,10 @@ def plan_grading(trajectories: Iterable[Row], *, grading_id: str) -> list[Item]:
     ]
 
 
+_ABOUT_USER = ("age", "household", "occupation", "place", "country", "mood", "language")
+"""Columns of a persona of which the user may well speak; none before they were drawn."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """The rows that trajectories are graded from, by id; of stages over many, read when needed."""
@@ -130,11 +134,13 @@ class Recorded:
             return None
         own = [self.tools[i] for i in task.get("user_tool_ids") or () if i in self.tools]
         told = {name: brief[name] for name in ("relation", "situation") if brief.get(name)}
+        about = {column: persona[column] for column in _ABOUT_USER if persona[column] is not None}
         return {
             "name": cast_in(persona, brief)["name"],
             "background": persona["background"],
             "style": persona["communication_style"],
             **told,
+            **about,
             "wants": list(brief["wishes"]),
             "knows": {fact["label"]: fact["value"] for fact in brief["facts"]},
         } | ({"can do": [in_short(tool) for tool in own]} if own else {})

@@ -11,14 +11,14 @@ from synth.episode.tools.simulator import SimulateConfig
 from synth.judging.config import JudgedConfig
 from synth.llm.settings.config import BudgetConfig, RoleConfig
 from synth.tasks.agents.agents import AgentConfig
-from synth.tasks.agents.personas import PersonaConfig
+from synth.tasks.agents.persona_config import PersonaConfig
 from synth.tasks.config import TaskConfig
 
 STAGES = (
     "tools",
     "agents",
-    "screening",
     "personas",
+    "screening",
     "tasks",
     "rollouts",
     "grading",

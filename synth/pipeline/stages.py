@@ -4,7 +4,7 @@ A stage here is an adapter of a few lines. The work is in the module that it cal
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -34,8 +34,14 @@ from synth.pipeline.sources import (
     why_left_out,
 )
 from synth.tasks.agents.agents import AgentPlan, AgentSource, make_agent, plan_agents, sources_of
-from synth.tasks.agents.personas import make_persona, plan_personas
-from synth.tasks.agents.screening import SCREEN_VERSION, near_repeats, undecided
+from synth.tasks.agents.personas import PersonaPlan, make_persona, plan_personas
+from synth.tasks.agents.screening import (
+    SCREEN_VERSION,
+    near_personas,
+    near_repeats,
+    undecided,
+    undecided_personas,
+)
 from synth.tasks.code_tasks import CodeTasks
 from synth.tasks.proof.extensions import load_extensions
 from synth.tasks.stage import (
@@ -141,16 +147,35 @@ class OverCatalogue:
     def repeated_agents(self) -> dict[str, str]:
         """agent_id -> the agent that it repeats, among the committed ones of the run. Compared anew
         when other agents are planned, or agents were committed since."""
-        planned = tuple(self.run.ids_of("agents"))
 
-        def compare() -> dict[str, str]:
+        def compare(planned: Sequence[str]) -> dict[str, str]:
             columns = ("agent_id", "system_prompt", "tool_ids", "domain_id", "server")
             agents = filter(None, self.rows_of("agents", columns, planned))
             return near_repeats(agents, self.sources_for_agents())
 
+        return self._compared("agents", compare)
+
+    def repeated_personas(self) -> dict[str, str]:
+        """persona_id -> the persona that it repeats, in the same way."""
+
+        def compare(planned: Sequence[str]) -> dict[str, str]:
+            columns = ("persona_id", "communication_style", "occupation", "language")
+            texts = ("background", "sample")
+            return near_personas(
+                filter(None, self.rows_of("personas", (*columns, *texts), planned))
+            )
+
+        return self._compared("personas", compare)
+
+    def _compared(
+        self, stage: str, compare: Callable[[Sequence[str]], dict[str, str]]
+    ) -> dict[str, str]:
+        """What `compare` says of the planned rows, said once as long as they are the same."""
+        planned = tuple(self.run.ids_of(stage))
         parts = (part for commit in self.run.dataset.commits() for part in commit.parts)
-        committed = tuple(part.name for part in parts if part.table == "agents")
-        return self.run.once("repeats", (planned, committed), compare)
+        committed = tuple(part.name for part in parts if part.table == stage)
+        key = f"repeated {stage}"
+        return self.run.once(key, (planned, committed), lambda: compare(planned))
 
     def agent_plans(self) -> list[AgentPlan]:
         config = self.run.config
@@ -169,6 +194,22 @@ class OverCatalogue:
             return set()
         made = filter(None, self.rows_of("agents", ("agent_id",), self.run.ids_of("agents")))
         return undecided(self.agent_plans(), made, pending, self.repeated_agents())
+
+    def persona_plans(self) -> list[PersonaPlan]:
+        config = self.run.config
+        return plan_personas(
+            config.personas,
+            seed=config.seed,
+            count=num_personas(config.num_tasks, config.tasks),
+            generator=config.roles["generator"],
+        )
+
+    def undecided_personas(self) -> set[str]:
+        """Ids of personas that were left pending, and of those that may repeat one of them."""
+        pending = self.run.left_pending("personas")
+        if not pending:
+            return set()
+        return undecided_personas(self.persona_plans(), pending, self.repeated_personas())
 
     def rows_of(self, table: str, columns: Sequence[str], ids: Sequence[str]) -> list[Row | None]:
         """Some columns of the table's row for each id, in their order; None where the item gave
@@ -198,48 +239,43 @@ class AgentStage(OverCatalogue):
         return ItemResult({"agents": [row]})
 
 
-class ScreeningStage(OverCatalogue):
-    """Says of every agent, all of them looked at together, whether it repeats one before it."""
-
-    name = "screening"
-
-    def plan(self) -> list[Item]:
-        repeats = self.repeated_agents()
-        made, waiting = self.run.dataset.ids("agents"), self.undecided_agents()
-        return [
-            Item(
-                digest("screening", SCREEN_VERSION, agent),
-                {"of": repeats.get(agent)},
-                "agents" if agent in waiting else None,
-            )
-            for agent in self.run.ids_of("agents")
-            if agent in made
-        ]
-
-    async def make(self, item: Item, shard: ShardContext) -> ItemResult:
-        return dropped("near_duplicate") if item.data["of"] else ItemResult({})
-
-
-class PersonaStage:
+class PersonaStage(OverCatalogue):
     name = "personas"
 
-    def __init__(self, run: RunContext[RunConfig]) -> None:
-        self.run = run
-
     def plan(self) -> list[Item]:
-        config = self.run.config
-        plans = plan_personas(
-            config.personas,
-            seed=config.seed,
-            count=num_personas(config.num_tasks, config.tasks),
-            generator=config.roles["generator"],
-        )
-        return [Item(plan.item_id, {"plan": plan}) for plan in plans]
+        return [Item(plan.item_id, {"plan": plan}) for plan in self.persona_plans()]
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
         generator = self.run.config.roles["generator"]
         row = await make_persona(item.data["plan"], shard.llm, generator=generator)
         return ItemResult({"personas": [row]})
+
+
+class ScreeningStage(OverCatalogue):
+    """Says of every agent and every persona, all of them looked at together, whether it repeats one
+    before it."""
+
+    name = "screening"
+
+    def plan(self) -> list[Item]:
+        agents = self._items("agents", self.repeated_agents(), self.undecided_agents())
+        personas = self._items("personas", self.repeated_personas(), self.undecided_personas())
+        return agents + personas
+
+    def _items(self, stage: str, repeats: Mapping[str, str], waiting: Set[str]) -> list[Item]:
+        made = self.run.dataset.ids(stage)
+        return [
+            Item(
+                digest("screening", SCREEN_VERSION, row_id),
+                {"of": repeats.get(row_id)},
+                stage if row_id in waiting else None,
+            )
+            for row_id in self.run.ids_of(stage)
+            if row_id in made
+        ]
+
+    async def make(self, item: Item, shard: ShardContext) -> ItemResult:
+        return dropped("near_duplicate") if item.data["of"] else ItemResult({})
 
 
 class TaskStage(OverCatalogue):
@@ -263,10 +299,11 @@ class TaskStage(OverCatalogue):
     def plan(self) -> list[Item]:
         config = self.run.config
         repeats, waiting = self.repeated_agents(), self.undecided_agents()
-        pending = self.run.left_pending("personas")
-        # tasks of an agent that was dropped go to the one that it repeats
+        alike, unclear = self.repeated_personas(), self.undecided_personas()
+        # tasks of an agent or a persona that was dropped go to the one that it repeats
         agents = [repeats.get(agent, agent) for agent in self.run.ids_of("agents")]
-        personas = self.run.ids_of("personas")
+        planned = self.run.ids_of("personas")
+        personas = [alike.get(persona, persona) for persona in planned]
         decided = simulation_identity(config.simulate, config.roles["simulator"])
         played = self.catalogue.played
         plans = plan_tasks(
@@ -283,8 +320,8 @@ class TaskStage(OverCatalogue):
         def waits_for(number: int) -> str | None:
             if self.run.ids_of("agents")[number // config.tasks.tasks_per_agent] in waiting:
                 return "agents"
-            persona = personas[persona_number(number, config.seed, config.tasks)]
-            return "personas" if persona in pending else None
+            persona = planned[persona_number(number, config.seed, config.tasks)]
+            return "personas" if persona in unclear else None
 
         return [
             Item(plan.item_id, {"plan": plan}, waits_for(number))
@@ -361,8 +398,8 @@ class RolloutStage(OverCatalogue):
 STAGES = (
     CatalogueStage,
     AgentStage,
-    ScreeningStage,
     PersonaStage,
+    ScreeningStage,
     TaskStage,
     RolloutStage,
     GradingStage,

@@ -94,7 +94,7 @@ def test_the_rows_are_those_of_today(kept: Path, tmp_path: Path) -> None:
     assert isinstance(config, RunConfig)
     assert config.run_id == first["run_id"]
     run_pipeline(tmp_path / "fresh", config)
-    for table in ("agents", "personas"):
+    for table in ("domains", "tools"):
         rows, now = made_by(store, first["run_id"], table), Dataset.open(tmp_path / "fresh")
         assert rows, table
         assert unversioned(now.rows(table)) == unversioned(rows), table

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from records.tables.schemas import Row
+from records.tables.tables import TABLES
 from synth.episode.environment import EnvironmentStep, EpisodeConfig, EpisodeEnvironment
 from synth.episode.tools.executors import Catalogue
 from synth.episode.tools.fault_injection import FaultInjectionConfig
@@ -29,6 +30,7 @@ PERSONA: Row = {
     "communication_style": "brief and polite",
     "preferences": ["short answers"],
     "patience": 3,
+    **TABLES["personas"].defaults,
 }
 RUBRIC = {
     "pass_threshold": 0.7,

@@ -48,6 +48,12 @@ USER_TURN: dict[str, Any] = {
 GREETING = "Hello, how can I help you?"
 """What the user is answering with its opening: chat endpoints want the first turn from outside."""
 
+_KNOWN = (
+    "name", "background", "communication_style", "age", "household", "occupation", "place",
+    "country", "mood", "language", "sample",
+)  # fmt: skip
+"""Columns of the persona that the user may speak of."""
+
 MAX_ACTS = 3
 """Answers with calls of the user's own tools before it has to say something."""
 
@@ -187,7 +193,7 @@ class LlmUser:
         heard = [m["content"] for m in conversation_for_user(messages) if m["role"] == "user"]
         persona, brief = self._persona, self._brief
         facts = [f"{fact['label']}: {fact['value']}" for fact in brief["facts"]]
-        known = [persona["name"], persona["background"], persona["communication_style"]]
+        known = [str(persona[column]) for column in _KNOWN if persona[column] is not None]
         known += [brief.get("relation", ""), brief.get("situation", "")]
         return UserTalk(
             own=[m.get("content") or "" for m in messages if m["role"] == "user"],
@@ -195,7 +201,7 @@ class LlmUser:
             user_goals=brief["wishes"],
             facts=brief["facts"],
             patience=persona["patience"],
-            known=[*known, *persona["preferences"], *brief["wishes"], *facts]
+            known=[*known, *persona["preferences"], *persona["habits"], *brief["wishes"], *facts]
             + [call.observation for call in calls],
         )
 
@@ -261,8 +267,8 @@ class LlmUser:
 @lru_cache(maxsize=1)
 def _rules() -> frozenset[tuple[str, ...]]:
     """Word runs of the prompt without user goals and facts, which the user may well quote."""
-    nobody = dict.fromkeys(("name", "background", "communication_style", "patience"), "")
-    persona = nobody | {"preferences": []}
+    persona = dict.fromkeys((*_KNOWN, "patience", "message_length"), "")
+    persona |= {"preferences": [], "habits": []}
     nothing = {"relation": "", "situation": "", "wishes": [], "facts": []}
     prompt = render(PROMPT, persona=persona, own_tools=[""], **nothing)
     return word_runs(prompt.messages[0]["content"])

@@ -1,15 +1,17 @@
-"""Agents: a system prompt with a toolset, varied in capability, expertise and behaviour.
+"""Agents: a system prompt with a toolset, varied in capability, expertise, behaviour and form.
 
 The plan draws everything but the words: which domain or server, which of its tools (of a large one
 a set that hangs together: one's answers feed another), whether some tools of another domain stand
-beside them as distractors. The generator then writes the prompt.
+beside them as distractors, and in which form the prompt is. The generator then writes the prompt;
+of the distractors it is told nothing, for they are no part of the assistant's work.
 Agents with held-out tools are set apart: all others never see one, so that few rows are held out.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import Any
+from types import MappingProxyType
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -23,11 +25,13 @@ from synth.episode.tools.code_environments import CodeEnvironment, is_code
 from synth.llm.client import LLM
 from synth.llm.settings.config import RoleConfig
 from synth.prompts.templates import render, version_of
+from synth.tasks.agents.forms import PromptForm, draw_form
+from synth.tasks.agents.weights import LANGUAGES, PhraseWeights
 from tool_specs.domains.catalogue import is_users
 from tool_specs.toolsets.dependencies import Graph
 from tool_specs.toolsets.toolsets import ToolsetSampler
 
-STAGE_VERSION = 5
+STAGE_VERSION = 6
 PROMPT = "gen_agent"
 
 CAPABILITIES = (
@@ -67,6 +71,8 @@ BEHAVIOURS = (
 
 
 class AgentConfig(Config):
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({"prompt_languages": LANGUAGES})
+
     server_share: float = Field(default=0.25, ge=0.0, le=1.0)
     """Share of agents that serve a real MCP server; the others serve a synthetic domain."""
 
@@ -84,6 +90,9 @@ class AgentConfig(Config):
 
     heldout_share: float = Field(default=0.15, ge=0.0, le=1.0)
     """Share of agents that keep the held-out tools of their domain."""
+
+    prompt_languages: PhraseWeights = LANGUAGES
+    """English name of the language of the system prompt -> weight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +129,13 @@ class AgentPlan:
     capability: str
     expertise: str
     behaviour: str
+    form: PromptForm
+
+    @property
+    def own_tools(self) -> list[Row]:
+        """Those of its domain or server, without distractors."""
+        own = {tool["tool_id"] for tool in self.source.tools}
+        return [tool for tool in self.tools if tool["tool_id"] in own]
 
 
 def sources_of(
@@ -229,16 +245,18 @@ def _plan(
     keeps_heldout = rng.random() < config.heldout_share
     own = [t for t in source.tools if keeps_heldout or t["split"] != "heldout_tool"]
     if source.environments is not None:  # its tools belong together, and no others to them
-        return _planned(item_id, rng, source, list(source.tools))
+        return _planned(item_id, rng, config, source, list(source.tools))
     own = _coherent(item_id, source, own or list(source.tools), config.max_tools)
     if len(own) >= 6 and rng.random() < config.fewer_tools_share:
         for _ in range(rng.choice((1, 1, 2))):
             own.pop(rng.randrange(len(own)))
     tools = own + _distractors(rng, config, own, [d for d in domains if d.key != source.key])
-    return _planned(item_id, rng, source, tools)
+    return _planned(item_id, rng, config, source, tools)
 
 
-def _planned(item_id: str, rng: Random, source: AgentSource, tools: list[Row]) -> AgentPlan:
+def _planned(
+    item_id: str, rng: Random, config: AgentConfig, source: AgentSource, tools: list[Row]
+) -> AgentPlan:
     rng.shuffle(tools)
     return AgentPlan(
         item_id=item_id,
@@ -247,6 +265,7 @@ def _planned(item_id: str, rng: Random, source: AgentSource, tools: list[Row]) -
         capability=rng.choice(CAPABILITIES),
         expertise=rng.choice(EXPERTISE),
         behaviour=rng.choice(BEHAVIOURS),
+        form=draw_form(rng, config.prompt_languages),
     )
 
 
@@ -279,7 +298,7 @@ SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
         "name": {"type": "string", "minLength": 1, "maxLength": 80},
-        "system_prompt": {"type": "string", "minLength": 40, "maxLength": 4000},
+        "system_prompt": {"type": "string", "minLength": 40, "maxLength": 9000},
     },
     "required": ["name", "system_prompt"],
     "additionalProperties": False,
@@ -296,12 +315,13 @@ async def make_agent(plan: AgentPlan, llm: LLM, *, generator: RoleConfig) -> Row
             "description": source.description,
             "policy": list(source.policy),
         },
-        tools=[{"name": t["name"], "description": t["description"]} for t in plan.tools],
+        tools=[{"name": t["name"], "description": t["description"]} for t in plan.own_tools],
         wanted={
             "capability": plan.capability,
             "expertise": plan.expertise,
             "behaviour": plan.behaviour,
         },
+        form=plan.form.columns(),
     )
     words = await llm.structured(
         "generator", prompt.messages, item=plan.item_id, step="agent", name="agent", schema=SCHEMA
@@ -319,4 +339,5 @@ async def make_agent(plan: AgentPlan, llm: LLM, *, generator: RoleConfig) -> Row
         "model": generator.model_of(plan.item_id, "generator"),
         "prompt_version": prompt.version,
         "split": split_of(source.split, [tool["split"] for tool in plan.tools]),
+        "form": plan.form.columns(),
     }

@@ -1,20 +1,35 @@
-"""Near-duplicates among agents: much the same prompt over much the same tools.
+"""Near-duplicates among agents and among personas: much the same words for much the same thing.
 
 Prompts are compared by their word 3-grams, without those of the domain's own description and rules,
-which all of its agents have; near is a Jaccard similarity of 0.8, of the tools as well. An agent is
-compared with those planned before it and kept, so what becomes of it hangs on nothing that a larger
-run adds. Pairs are found by prefixes: two sets so alike share one of the first fifth of their
-3-grams in any fixed order, which an index of those finds.
+which all of its agents have; near is a Jaccard similarity of 0.8, of the tools as well. Personas
+are compared by the 3-grams of background and sample where style, occupation and language are the
+same; near is 0.5, for such texts are short. A row is compared with those planned before it and
+kept, so what becomes of it hangs on nothing that a larger run adds. Pairs are found by prefixes:
+two sets so alike share one of the first 3-grams in any fixed order, which an index of those finds.
 """
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Hashable, Iterable, Mapping, Set
+from typing import NamedTuple
 
 from records.tables.schemas import Row
 from synth.tasks.agents.agents import AgentPlan, AgentSource
-from tool_specs.coverage.duplicates import THRESHOLD, Shingles, is_near, shingles_of
+from synth.tasks.agents.personas import PersonaPlan
+from tool_specs.coverage.duplicates import THRESHOLD, Shingles, jaccard, shingles_of
 
 SCREEN_VERSION = 1
-"""Raised when the same agents would be told apart otherwise."""
+"""Raised when the same agents or personas would be told apart otherwise."""
+
+PERSONA_THRESHOLD = 0.5
+"""Jaccard similarity from which two personas of the same attributes are one."""
+
+
+class Screened(NamedTuple):
+    """A row as it is compared."""
+
+    row_id: str
+    key: Hashable
+    """Rows of different keys are never alike."""
+    grams: Shingles
 
 
 def near_repeats(agents: Iterable[Row], sources: Iterable[AgentSource]) -> dict[str, str]:
@@ -22,25 +37,52 @@ def near_repeats(agents: Iterable[Row], sources: Iterable[AgentSource]) -> dict[
     `sources` are those that they were made for."""
     source_of = {(source.domain_id, source.server): source for source in sources}
     rows = {row["agent_id"]: row for row in agents}
-    found: dict[str, str] = {}
     shared: dict[str, Shingles] = {}
-    kept: dict[str, dict[tuple[str, ...], list[tuple[str, Shingles]]]] = {}
+    screened: list[Screened] = []
     for agent_id, row in rows.items():
         source = source_of[row["domain_id"], row["server"]]
         key = source.key
         if key not in shared:
             shared[key] = _of_all(source)
-        grams = shingles_of([row["system_prompt"]]) - shared[key]
-        index = kept.setdefault(key, {})
-        prefix = sorted(grams)[: len(grams) + int(-THRESHOLD * len(grams)) + 1]
-        near = {pair for gram in prefix for pair in index.get(gram, ())}
-        alike = [other for other, own in near if is_near(grams, own)]
-        alike = [other for other in alike if _same_tools(rows[other], row)]
-        if alike:
-            found[agent_id] = min(alike)
+        screened.append(Screened(agent_id, key, shingles_of([row["system_prompt"]]) - shared[key]))
+    return _repeats(screened, THRESHOLD, lambda a, b: _same_tools(rows[a], rows[b]))
+
+
+def near_personas(personas: Iterable[Row]) -> dict[str, str]:
+    """persona_id -> the kept persona that it repeats. `personas` in the order in which they were
+    planned."""
+    screened = (
+        Screened(
+            row["persona_id"],
+            (row["communication_style"], row["occupation"], row["language"]),
+            shingles_of([row["background"], row["sample"] or ""]),
+        )
+        for row in personas
+    )
+    return _repeats(screened, PERSONA_THRESHOLD, lambda _one, _other: True)
+
+
+def _repeats(
+    rows: Iterable[Screened], threshold: float, alike: Callable[[str, str], bool]
+) -> dict[str, str]:
+    """row_id -> the first kept one before it that is near and, by their ids, `alike`."""
+    found: dict[str, str] = {}
+    kept: dict[Hashable, dict[tuple[str, ...], list[Screened]]] = {}
+    for row in rows:
+        index = kept.setdefault(row.key, {})
+        size = len(row.grams)
+        prefix = sorted(row.grams)[: size + int(-threshold * size) + 1]
+        near = {other.row_id: other for gram in prefix for other in index.get(gram, ())}
+        repeated = [
+            other.row_id
+            for other in near.values()
+            if jaccard(row.grams, other.grams) >= threshold and alike(other.row_id, row.row_id)
+        ]
+        if repeated:
+            found[row.row_id] = min(repeated)
             continue
         for gram in prefix:
-            index.setdefault(gram, []).append((agent_id, grams))
+            index.setdefault(gram, []).append(row)
     return found
 
 
@@ -66,6 +108,22 @@ def undecided(
             any(_same_tools(other, planned) for other in others)
             or repeats.get(plan.item_id) in found
         ):
+            found.add(plan.item_id)
+    return found
+
+
+def undecided_personas(
+    plans: Iterable[PersonaPlan], pending: Set[str], repeats: Mapping[str, str]
+) -> set[str]:
+    """The same of personas: one may repeat any before it of the same attributes."""
+    found: set[str] = set()
+    unseen: set[Hashable] = set()
+    for plan in plans:
+        key = (plan.style, plan.attributes.occupation, plan.attributes.language)
+        if plan.item_id in pending:
+            unseen.add(key)
+            found.add(plan.item_id)
+        elif key in unseen or repeats.get(plan.item_id) in found:
             found.add(plan.item_id)
     return found
 

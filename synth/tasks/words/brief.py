@@ -23,6 +23,12 @@ REPAIRS = 2
 WORDINGS = 2
 """Briefs written for one task until readers take one for what is meant."""
 
+MANNER = (
+    "age", "household", "place", "country", "occupation", "mood", "knowledge", "language",
+    "language_level", "message_length", "habits", "sample",
+)  # fmt: skip
+"""Columns of a persona that show in what it says; older datasets lack them."""
+
 RELATIONS = (
     "the one whose own affair it is",
     "the one whose own affair it is",
@@ -50,6 +56,7 @@ def steps_for_words(draft: Draft) -> list[dict[str, Any]]:
         }
         | ({"wish": _without_kept_back(goal.wish, goal)} if goal.wish else {})
         | ({"after": "only once the step before it is done"} if goal.after else {})
+        | ({"form": goal.form.replace("_", " ")} if goal.form != "plain" else {})
         | ({"once": goal.awaited.happens} if goal.awaited else {})
         for goal in draft.goals
     ]
@@ -87,12 +94,9 @@ def schema_for(draft: Draft) -> dict[str, Any]:
 
 
 def prompt_for(draft: Draft, *, item_id: str, domain: dict[str, str], persona: Row) -> Prompt:
-    shown = {
-        "name": persona["name"],
-        "background": persona["background"],
-        "style": persona["communication_style"],
-        "preferences": persona["preferences"],
-    }
+    shown = {"name": persona["name"], "background": persona["background"]}
+    shown |= {column: persona[column] for column in MANNER if persona.get(column)}
+    shown |= {"style": persona["communication_style"], "preferences": persona["preferences"]}
     relation = rng_of(item_id, "relation").choice(RELATIONS)
     steps = steps_for_words(draft)
     return render(PROMPT, domain=domain, persona=shown, relation=relation, steps=steps)

@@ -10,15 +10,16 @@ import pytest
 
 from records.digest import digest
 from records.errors import ConfigError, ItemError
-from records.tables.schemas import TABLES
 from records.tables.splits import split_of
+from records.tables.tables import TABLES
 from sandboxes.mcp.servers import ServerConfig, builtin_servers
 from synth.episode.tools import code_environments as coding
 from synth.llm.settings.config import ModelConfig, RoleConfig
 from synth.pipeline.config_files import validate
 from synth.tasks.agents import agents, personas
 from synth.tasks.agents.agents import AgentConfig, AgentPlan, AgentSource, plan_agents, sources_of
-from synth.tasks.agents.personas import PersonaConfig, plan_personas
+from synth.tasks.agents.persona_config import PersonaConfig
+from synth.tasks.agents.personas import plan_personas
 from tests.synth.authors import FIXED_GENERATOR, GENERATOR, FixedWords, with_offline
 from tests.synth.golden import assert_golden
 from tests.synth.task_cases import domains
@@ -253,7 +254,14 @@ def test_golden_agents() -> None:
 
 
 def test_golden_personas() -> None:
-    words = FixedWords({"name": "Bo Li", "background": "Bakes bread.", "preferences": ["tea "]})
+    words = FixedWords(
+        {
+            "name": "Bo Li",
+            "background": "Bakes bread.",
+            "sample": " rain again ",
+            "preferences": ["tea "],
+        }
+    )
     planned = plan_personas(seed=1, count=4, generator=FIXED_GENERATOR)
     rows = [asyncio.run(personas.make_persona(p, words.llm, generator=GENERATOR)) for p in planned]
     asked = [ask["messages"] for ask in words.asked]

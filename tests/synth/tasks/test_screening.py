@@ -4,6 +4,7 @@ from random import Random
 
 from records.tables.schemas import Row
 from synth.tasks.agents.agents import AgentPlan, AgentSource
+from synth.tasks.agents.forms import draw_form
 from synth.tasks.agents.screening import near_repeats, undecided
 from tool_specs.coverage.duplicates import is_near, shingles_of
 
@@ -21,6 +22,7 @@ TEXT = (
     "patience humour a smile figures dates names at once in plain short long words every day"
 )
 WORDS = TEXT.split()
+FORM = draw_form(Random(0), {"English": 1.0})
 
 
 def rows_of(prompts: list[str], tools: list[list[str]] | None = None) -> list[Row]:
@@ -109,4 +111,4 @@ def test_who_may_repeat_an_agent_that_is_not_made_yet_is_undecided() -> None:
 
 def planned(row: Row) -> AgentPlan:
     tools = tuple({"tool_id": tool} for tool in row["tool_ids"])
-    return AgentPlan(row["agent_id"], SHOP, tools, "one", "some", "calm")
+    return AgentPlan(row["agent_id"], SHOP, tools, "one", "some", "calm", FORM)

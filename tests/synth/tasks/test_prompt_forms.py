@@ -1,0 +1,112 @@
+"""Forms of system prompts: drawn so that they can be had; and what makes two prompts one."""
+
+import asyncio
+import json
+from collections import Counter
+from itertools import combinations
+from random import Random
+from typing import Any
+
+from records.tables.schemas import Row
+from synth.tasks.agents import forms
+from synth.tasks.agents.agents import AgentConfig, make_agent, plan_agents
+from synth.tasks.agents.forms import PromptForm, draw_form
+from synth.tasks.agents.skeletons import count_skeletons, skeleton_of, words_of
+from synth.tasks.agents.weights import clash_check
+from tests.synth.authors import GENERATOR, FixedWords
+from tests.synth.tasks.test_agents import catalogue
+
+WORDS = {"name": "Ada", "system_prompt": "Answer people kindly. " * 5}
+
+
+def drawn(count: int, **languages: float) -> list[PromptForm]:
+    return [draw_form(Random(i), languages or {"English": 1.0}) for i in range(count)]
+
+
+def test_the_parts_of_a_form_can_be_had_together() -> None:
+    contradict = clash_check(forms.CLASHES)
+    for form in drawn(2000):
+        parts = (form.length, form.layout, form.voice, form.tools, form.conduct)
+        assert not any(contradict(a, b) for a, b in combinations(parts, 2)), parts
+        is_short = form.length.startswith(forms.FEW_PASSAGES)
+        assert len(form.passages) <= (1 if is_short else forms.MOST_PASSAGES)
+        if form.examples != forms.NO_DIALOGUE:
+            assert form.length.startswith(forms.ROOM_FOR_DIALOGUE)
+
+
+def test_every_part_is_drawn_and_no_form_is_frequent() -> None:
+    found = drawn(4000)
+    for name, table in (
+        ("layout", forms.LAYOUTS),
+        ("length", forms.LENGTHS),
+        ("voice", forms.VOICES),
+        ("tools", forms.TOOLS_TOLD),
+        ("conduct", forms.CONDUCT),
+        ("examples", forms.EXAMPLES),
+    ):
+        assert {getattr(form, name) for form in found} == set(table)
+    assert {p for form in found for p in form.passages} == set(forms.PASSAGES)
+    whole = Counter(json.dumps(form.columns()) for form in found)
+    assert whole.most_common(1)[0][1] < 0.01 * len(found)
+
+
+def test_prompts_are_written_in_the_languages_of_the_settings() -> None:
+    counts = Counter(form.language for form in drawn(1000, English=3.0, German=1.0))
+    assert set(counts) == {"English", "German"}
+    assert 200 < counts["German"] < 300
+
+
+def asked(config: AgentConfig) -> tuple[list[Any], list[Row], list[dict[str, Any]]]:
+    plans = plan_agents(config, catalogue(), seed=1, count=40, generator=GENERATOR)
+    words = FixedWords(WORDS)
+    rows = [asyncio.run(make_agent(p, words.llm, generator=GENERATOR)) for p in plans]
+    return plans, rows, words.asked
+
+
+def test_the_writer_is_told_the_form_and_no_distractor() -> None:
+    plans, rows, requests = asked(AgentConfig(prompt_languages={"Welsh": 1.0}))
+    distracted = 0
+    for plan, row, request in zip(plans, rows, requests, strict=True):
+        text = request["messages"][-1]["content"]
+        own = {tool["tool_id"] for tool in plan.source.tools}
+        foreign = [tool["name"] for tool in plan.tools if tool["tool_id"] not in own]
+        assert not any(f'"{name}"' in text for name in foreign)
+        assert all(f'"{tool["name"]}"' in text for tool in plan.own_tools)
+        assert set(row["tool_ids"]) == {tool["tool_id"] for tool in plan.tools}
+        assert row["form"] == plan.form.columns()
+        for value in (plan.form.layout, plan.form.length, plan.form.voice, '"Welsh"'):
+            assert value in text
+        distracted += bool(foreign)
+    assert distracted > 10
+
+
+def test_names_numbers_and_words_of_tools_are_no_part_of_a_skeleton() -> None:
+    one = "You work for Ada. Look up 12 parcels and say at once where each of them stands today."
+    other = "You work for Bo Li. Look up 7 boats and say at once where each of them stands today."
+    own = words_of(["find_parcels", "Finds parcels."]), words_of(["list_boats", "Lists boats."])
+    assert skeleton_of(one, own[0]) == skeleton_of(other, own[1])
+    assert skeleton_of(one, frozenset()) != skeleton_of(other, frozenset())
+
+
+def agent(number: int, text: str) -> Row:
+    return {
+        "agent_id": f"a{number}",
+        "name": "Desk",
+        "system_prompt": text,
+        "tool_ids": [],
+        "domain_id": None,
+    }
+
+
+def test_skeletons_are_counted_by_their_first_prompt() -> None:
+    same = "You answer whoever asks in {} words, never more, for that is what people can keep."
+    rows = [
+        agent(0, same.format(3)),
+        agent(1, "Be kind to all who write."),
+        agent(2, same.format(9)),
+    ]
+    found = count_skeletons(rows, {}, {})
+    assert (found.prompts, found.skeletons, found.largest) == (3, 2, 2)
+    assert found.members == ("a0", "a2")
+    assert found.largest_share == 2 / 3
+    assert count_skeletons([], {}, {}).largest_share == 0.0
