@@ -22,7 +22,7 @@ NOT_DECLARED = frozenset({"internal", "invalid_arguments"})
 _MINUTE_S = 60
 
 
-class JobMoment(NamedTuple):
+class DueMoment(NamedTuple):
     """A job runs, on one row or several."""
 
     minutes: int
@@ -41,7 +41,7 @@ class WaitingTool(NamedTuple):
     least: int
     most: int
 
-    def moments(self, environment: DomainEnvironment) -> list[JobMoment]:
+    def moments(self, environment: DomainEnvironment) -> list[DueMoment]:
         """When one call could have waited for what, in order. A minute in which two jobs run is
         none: nobody could say which of them was waited for."""
         begin = environment.snapshot()
@@ -56,7 +56,7 @@ class WaitingTool(NamedTuple):
             jobs = found.setdefault(-int(-passed.total_seconds() // _MINUTE_S), {})
             jobs.setdefault(change["job"], set()).add((change["entity"], change["id"]))
         return [
-            JobMoment(minutes, job, frozenset(rows))
+            DueMoment(minutes, job, frozenset(rows))
             for minutes, jobs in sorted(found.items())
             if self.least < minutes <= self.most and len(jobs) == 1
             for job, rows in jobs.items()
@@ -112,7 +112,7 @@ def rows_near(
 
 def taken_back(
     domain: Domain,
-    moment: JobMoment,
+    moment: DueMoment,
     before: DomainEnvironment,
     ready: DomainEnvironment,
     after: DomainEnvironment,
