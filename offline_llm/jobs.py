@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from offline_llm.generator.agent import write_agent
-from offline_llm.generator.brief import write_brief
+from offline_llm.generator.brief import read_brief, write_brief
 from offline_llm.generator.issue import write_issue
 from offline_llm.generator.persona import write_persona
 from offline_llm.rewriter.rewrite import request_of, rewrite
@@ -32,6 +32,7 @@ _JOBS: dict[str, Job] = {
     "agent": write_agent,
     "persona": write_persona,
     "brief": write_brief,
+    "brief_reading": read_brief,
     "issue": write_issue,
     "tools": write_tools,
     "domain": write_domain,

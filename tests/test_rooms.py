@@ -48,7 +48,7 @@ ROOMS = {
             "render",
         ),
         *("episode/tools", "episode/users", "episode"),
-        *("tasks/agents", "tasks/goals", "tasks/proof", "tasks/words", "tasks"),
+        *("tasks/agents", "tasks/goals", "tasks/proof", "tasks/forms", "tasks/words", "tasks"),
         *("judging/perturbation", "judging"),
         *("catalogue/proposals", "catalogue", "catalogue/evolution", "catalogue/writing"),
         *("rephrasing/structure", "rephrasing/facts", "rephrasing/formulas"),

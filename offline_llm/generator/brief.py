@@ -64,6 +64,22 @@ def write_brief(request: ChatRequest, settings: OfflineSettings) -> dict[str, An
     }
 
 
+def read_brief(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
+    """What the words mean: the choice that has most words in common with them."""
+    questions = json_of(sections(request), "questions", [])
+    return {"answers": [{"why": "These are its words.", "choice": _nearest(q)} for q in questions]}
+
+
+def _nearest(question: dict[str, Any]) -> str:
+    said = _words(question["said"])
+    choices = {letter: _words(text) for letter, text in question["choices"].items()}
+    return max(choices, key=lambda at: len(said & choices[at]) / len(said | choices[at]))
+
+
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text.lower()))
+
+
 def manner_of(persona: str) -> str:
     """Which of the tables suits the persona's style."""
     for manner, word in (("formal", "formal"), ("hurried", "hurried"), ("short", "lower case")):
@@ -83,6 +99,9 @@ def _style(rng: Random) -> int:
 def _user_goal(step: dict[str, Any], index: int, manner: str, rng: Random) -> str:
     description = str(step.get("description") or "")
     told = [fact for fact in _known(step) if fact.get("when", "opening") == "opening"]
+    if step.get("form"):
+        text = _with_particulars(own_words(str(step.get("wish"))).rstrip("."), told, rng)
+        return f"{text} {_asking(step, rng)}".strip()
     lead = rng.choice(_LEADS[manner])
     phrase = phrase_of(str(step.get("tool")), description)
     rest = definite(phrase.rest) if rng.random() < 0.5 else phrase.rest

@@ -30,7 +30,7 @@ _TAIL = re.compile(
 _VERB_S = re.compile(r"^(\w+?)(ies|sses|shes|ches|xes|zes|s)$")
 
 
-class Phrase(NamedTuple):
+class ToolPhrase(NamedTuple):
     """What a tool does: `cancel` and `a booked seat`."""
 
     verb: str
@@ -40,7 +40,7 @@ class Phrase(NamedTuple):
         return f"{self.verb} {self.rest}".strip()
 
 
-def phrase_of(name: str, description: str) -> Phrase:
+def phrase_of(name: str, description: str) -> ToolPhrase:
     """From the first sentence of the description, cut before side clauses; else from the name."""
     sentence = re.sub(r"\s*\([^)]*\)", "", first_sentence(description))
     words = _CUT.split(sentence)[0].split()
@@ -51,7 +51,7 @@ def phrase_of(name: str, description: str) -> Phrase:
     if match and len(first) > 3 and not first.endswith(("ss", "us")):
         stem, ending = match.groups()
         first = stem + {"ies": "y", "s": ""}.get(ending, ending[:-2])
-    return Phrase(first, _TAIL.sub("", " ".join(words[1:])).rstrip(". "))
+    return ToolPhrase(first, _TAIL.sub("", " ".join(words[1:])).rstrip(". "))
 
 
 def definite(rest: str) -> str:

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from records.store.dataset import Dataset
 from records.tables.columns import decode, key_of, spec_of
-from records.tables.schemas import TABLES
+from records.tables.tables import TABLES
 
 CONTENT = tuple(name for name, spec in TABLES.items() if spec.content)
 """The tables that a run's identity decides; the others hold clocks and costs."""

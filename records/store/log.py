@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 from records.errors import ConfigError, SynthError
 from records.store.commits import Commit, ItemStatus, Part, commit_path, newest_number, read_commit
 from records.tables.columns import aligned, renamed, spec_of
-from records.tables.schemas import SCHEMA_VERSION, TABLES, TableSpec
+from records.tables.schemas import SCHEMA_VERSION, TableSpec
+from records.tables.tables import TABLES
 
 Key = Any
 

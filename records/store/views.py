@@ -26,7 +26,8 @@ import pyarrow as pa
 from records.digest import canonical_json
 from records.errors import SynthError
 from records.store.commits import Commit, Part
-from records.tables.schemas import JSON, SCHEMA_VERSION, TABLES, TableSpec
+from records.tables.schemas import JSON, SCHEMA_VERSION, TableSpec
+from records.tables.tables import TABLES
 
 FILE = "views.sql"
 

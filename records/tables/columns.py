@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from records.digest import canonical_json
 from records.errors import ConfigError, SynthError
-from records.tables.schemas import JSON, SCHEMA_VERSION, TABLES, Row, TableSpec
+from records.tables.schemas import JSON, SCHEMA_VERSION, Row, TableSpec
+from records.tables.tables import TABLES
 
 FILLED_IN = ("run_id", "schema_version")
 """Columns of every table that the store writes itself; rows neither give nor get them."""

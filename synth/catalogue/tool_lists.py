@@ -11,7 +11,8 @@ from pydantic import Field
 from records.config import Config
 from records.errors import ConfigError
 from records.store.dataset import Dataset
-from records.tables.schemas import JSON, TABLES, Row
+from records.tables.schemas import JSON, Row
+from records.tables.tables import TABLES
 
 _FROM = "FROM tools t LEFT JOIN domains d USING (domain_id)"
 

@@ -29,8 +29,9 @@ import pyarrow.parquet as pq
 from records.digest import canonical_json
 from records.errors import ConfigError, ItemError
 from records.store.dataset import Dataset
-from records.tables.schemas import JSON, STR, STRS, TABLES, Row
+from records.tables.schemas import JSON, STR, STRS, Row
 from records.tables.splits import SPLITS
+from records.tables.tables import TABLES
 from synth.judging.judge_report import JUDGE_MARK, calibrated_gradings
 from synth.publish.dataset_card import Contents, write_card
 from synth.publish.export_messages import (

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from records.config import Config
 from records.seeds import rng_of
+from synth.tasks.forms.forms import ALL_PLAIN, FormShares, add_of_form
 from synth.tasks.goals.arguments import Drawer
 from synth.tasks.goals.building import TRIES, Builder
 from synth.tasks.goals.domain_tools import tools_of
@@ -98,11 +99,13 @@ class DomainTasks:
         extensions: Extensions = NO_EXTENSIONS,
         variants: VariantShares = VariantShares(),
         mix: GoalMix = GoalMix(),
+        forms: FormShares = ALL_PLAIN,
         grown: GrownSeed | None = None,
     ) -> None:
         self._domain = domain
         self._variants = variants
         self._mix = mix
+        self._forms = forms
         self._grown = grown
         self._extensions = extensions
         self._all = tools_of(domain)
@@ -207,9 +210,12 @@ class DomainTasks:
             case _ if self._waiting and rng.random() < self._mix.waiting:
                 self._add_with_wait(builder, num_goals, rng)
             case _:
-                self._add_normal(builder, num_goals, rng)
+                self._add_normal(builder, num_goals, rng, self._forms)
         goals = tuple(builder.goals)
         draft = Draft(variant=variant, goals=goals, initial_state=patch, proved=proved)
+        if any(goal.form != "plain" for goal in goals):
+            how = {"plan": "built", "depth": len(draft.plan), "forms": [g.form for g in goals]}
+            return draft.model_copy(update={"proved": draft.proved | how})
         draft = self._searched(draft, before, builder.views)
         for goal in goals:
             if goal.awaited is not None:
@@ -218,11 +224,17 @@ class DomainTasks:
             return in_order(self._domain, draft)
         return draft
 
-    def _add_normal(self, builder: Builder, count: int, rng: Random) -> None:
-        """Goals on different tools, mostly ones that write, at least one that does."""
+    def _add_normal(
+        self, builder: Builder, count: int, rng: Random, forms: FormShares = ALL_PLAIN
+    ) -> None:
+        """Goals on different tools, mostly ones that write, at least one that does; of the forms
+        that are drawn, as far as the state gives them."""
         used = {name for goal in builder.goals for name in (goal.tool, *goal.could_be)}
         left = [t for t in self.tools.values() if t.name not in used and not t.waits]
         for number in range(count):
+            if forms != ALL_PLAIN and add_of_form(builder, forms.draw(rng)):
+                left = [tool for tool in left if tool.name != builder.goals[-1].tool]
+                continue
             wants_write = number == 0 or rng.random() < 0.65
             if count == 1 and rng.random() < 0.3:
                 wants_write = False

@@ -10,6 +10,7 @@ from records.config import Config
 from records.seeds import rng_of
 from records.tables.splits import HELDOUT_SHARE, Split
 from synth.tasks.composing import Complexity, GoalMix
+from synth.tasks.forms.forms import FormShares
 from synth.tasks.goals.variants import ServerVariantShares, VariantShares
 from tool_specs.growth.grown_seed import MAX_ROWS, MIN_ROWS, GrownSeed
 
@@ -105,6 +106,13 @@ class TaskConfig(Config):
             },
             "server_variants": {"missing_parameter": 0.1, "irrelevant_tool": 0.05},
             "goals": {"in_order": 0.35, "follow_up": 0.6, "related": 0.8, "waiting": 0.3},
+            "forms": {
+                "chosen": 0.15,
+                "for_each": 0.08,
+                "conditional": 0.1,
+                "fallback": 0.06,
+                "corrected": 0.05,
+            },
             "personas_per_block": 16,
             "max_turns": {"base": 8, "per_step": 2, "per_goal": 4, "on_code": 48},
             "token_budget": {
@@ -139,6 +147,9 @@ class TaskConfig(Config):
 
     goals: GoalMix = GoalMix()
     """How the user goals of one task hang together."""
+
+    forms: FormShares = FormShares()
+    """How many user goals have structure, in domains."""
 
     growth: GrowthShares = GrowthShares()
     """Sizes of the states that tasks on domains start in: large ones grow from the domain's

@@ -37,7 +37,7 @@ from synth.tasks.words.readings import PROMPT as READING_PROMPT
 from tool_specs.domains.catalogue import is_users
 from tool_specs.domains.domain import Domain
 
-STAGE_VERSION = 8
+STAGE_VERSION = 9
 
 SERVER_ATTEMPTS = 4
 """Choices of user goals tried for one task on a real server before it is dropped."""
@@ -216,6 +216,7 @@ def _in_domain(
         extensions=sources.extensions,
         variants=config.variants,
         mix=config.goals,
+        forms=config.forms,
         grown=config.growth.grown_seed_of(item_id, _split(item_id, agent, persona, config)),
     )
     made = tasks.make(

@@ -8,12 +8,14 @@ from typing import Any
 from flows.runtime.open_run import open_run
 from records.reading.canonical import canonical_bytes
 from records.store.dataset import Dataset
-from records.tables.schemas import TABLES
+from records.tables.tables import TABLES
 from synth.engine.run import Run
 from synth.engine.stages import Stage
 from synth.judging.stages import may_want_more
 from synth.pipeline.config import RunConfig
 from synth.pipeline.stages import STAGES, CalibrationStage
+from synth.tasks.config import TaskConfig
+from synth.tasks.forms.forms import ALL_PLAIN
 
 SMALL = RunConfig(
     name="small",
@@ -23,6 +25,7 @@ SMALL = RunConfig(
     code=(),
     num_tasks=3,
     shard_size=2,
+    tasks=TaskConfig(forms=ALL_PLAIN),  # of which the offline model plays little
 )
 
 

@@ -12,7 +12,7 @@ import yaml
 
 from records.errors import ConfigError
 from records.store.dataset import Dataset
-from records.tables.schemas import TABLES
+from records.tables.tables import TABLES
 from sandboxes.lending.leases import available
 from synth.llm.settings.config import RoleConfig
 from synth.publish.export import export_dataset

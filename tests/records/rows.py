@@ -5,7 +5,8 @@ from typing import Any
 
 from records.store.dataset import Dataset, ItemStatus
 from records.tables.columns import given_columns
-from records.tables.schemas import TABLES, Row
+from records.tables.schemas import Row
+from records.tables.tables import TABLES
 
 
 def row(table: str, **values: Any) -> Row:

@@ -4,7 +4,8 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from records.tables.schemas import TABLES, Row
+from records.tables.schemas import Row
+from records.tables.tables import TABLES
 from synth.episode.environment import EnvironmentStep, EpisodeConfig, EpisodeEnvironment
 from synth.episode.tools.executors import Catalogue
 from synth.episode.tools.fault_injection import FaultInjectionConfig

@@ -1,7 +1,7 @@
 """A domain: entities, seed state, policy and tools, checked and compiled, ready for
 environments."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -178,6 +178,23 @@ class Domain:
                     return f"{other} {name} still refers to {entity} {show_value(key)}"
         return None
 
+    def overdue(self, state: State) -> Iterator[str]:
+        """Words for every row of a state on which a job is due from its start, and for every job
+        that cannot tell."""
+        for job in self.jobs:
+            path = f"jobs[{job.spec.name}].due"
+            try:
+                due_rows = job.due_rows(state, state.now)
+            except EvaluationError as error:
+                yield f"{path}: {error}"
+                continue
+            for due in due_rows:
+                yield (
+                    f"{path}: {job.spec.entity} {show_value(due.row[1])} is due at {due.at}, and "
+                    f"the clock starts at {state.now}; make it later, or leave the row out by "
+                    "`where`"
+                )
+
     def openai_tools(self, names: Iterable[str] | None = None) -> list[dict[str, Any]]:
         """Tool definitions as the chat completions API takes them; all tools without `names`."""
         chosen = [t.name for t in self.tools] if names is None else list(names)
@@ -312,13 +329,7 @@ def _restless(domain: Domain) -> list[str]:
     moment, or breaking a rule."""
     state = domain.seed_state.snapshot()
     try:
-        found = [
-            f"jobs[{job.spec.name}].due: {job.spec.entity} {show_value(due.row[1])} of the seed is "
-            f"due at {due.at}, and the clock starts at {domain.now}; make it later, or leave the "
-            "row out by `where`"
-            for job in domain.jobs
-            for due in job.due_rows(state, domain.now)
-        ]
+        found = list(domain.overdue(state))
         for _ in range(FORESEEN):
             following = [d.at for job in domain.jobs for d in job.due_rows(state, LAST_MOMENT)]
             if found or not following:

@@ -7,15 +7,16 @@ runs then, so that its answer is of the end. What jobs change meanwhile is told 
 what the call changes. A call that fails has taken no time.
 """
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from records.errors import ConfigError
+from records.errors import ConfigError, ItemError
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.loading import refusal
 from tool_specs.domains.seed_rows import check_refs, checked_rows
 from tool_specs.execution.fields import clean_json
-from tool_specs.execution.jobs import JobChange, pass_time
+from tool_specs.execution.jobs import Faults, JobChange, JobFault, pass_time
 from tool_specs.execution.programs import Problems, Program
 from tool_specs.execution.state import EntityRow, RowChange, State
 from tool_specs.execution.statements import MAX_STEPS, ToolError, check_listed
@@ -23,7 +24,13 @@ from tool_specs.growth.grown_seed import GROWN, grown_seed_of
 from tool_specs.language.domain_file import ParamSpec
 from tool_specs.language.evaluation import Env
 from tool_specs.language.types import EXAMPLES
-from tool_specs.language.values import EvaluationError, is_date, is_datetime, show_value
+from tool_specs.language.values import (
+    EvaluationError,
+    OutOfRangeError,
+    is_date,
+    is_datetime,
+    show_value,
+)
 
 SeedPatch = Mapping[str, Mapping[str, Any]]
 """{entity: {key: whole row, or null to delete}} on a domain's seed, or on the grown one that it
@@ -61,25 +68,32 @@ class Durations(NamedTuple):
 class DomainEnvironment:
     """One domain in one episode. Calls change it in place; snapshots are independent of it."""
 
-    __slots__ = ("domain", "state")
+    __slots__ = ("domain", "job_faults", "state")
 
     def __init__(self, domain: Domain, state: State) -> None:
         self.domain = domain
         self.state = state
+        self.job_faults: Counter[JobFault] = Counter()
+        """How often a job could not run: faults of the domain, which fail no call."""
 
     @classmethod
     def of(cls, domain: Domain, patch: SeedPatch | None = None) -> "DomainEnvironment":
         """The seed, grown where the patch says so, and patched. Raises ConfigError for a patch that
-        does not fit the entities, and for a seed that does not grow as it did."""
+        does not fit the entities, for rows on which a job is due from the start, and for a seed
+        that does not grow as it did."""
         environment = cls(domain, domain.start(grown_seed_of(patch)).snapshot())
         changes = {name: rows for name, rows in (patch or {}).items() if name != GROWN}
         if changes:
             _apply(environment, changes)
+        if patch and (overdue := list(domain.overdue(environment.state))):
+            raise refusal(domain.name, [f"initial_state: {words}" for words in overdue])
         return environment
 
     def snapshot(self) -> "DomainEnvironment":
         """An environment of its own from here, at the cost of what has changed."""
-        return DomainEnvironment(self.domain, self.state.snapshot())
+        copy = DomainEnvironment(self.domain, self.state.snapshot())
+        copy.job_faults = Counter(self.job_faults)
+        return copy
 
     @property
     def state_hash(self) -> str:
@@ -116,14 +130,18 @@ class DomainEnvironment:
         return (self.snapshot() if self.domain.has_time else self).call(tool_name, arguments)
 
     def pass_time(self, seconds: int) -> list[JobChange]:
-        """Let time pass that no call takes: what jobs changed. EvaluationError, with everything as
-        it was, for a job that cannot run."""
+        """Let time pass that no call takes: what jobs changed. A job that cannot run leaves its row
+        as it is, and is counted in `job_faults`. EvaluationError, with everything as it was, past
+        the year 9999 and for jobs without end."""
         before = self.state.snapshot()
+        faults: Faults = []
         try:
-            return pass_time(self.domain.jobs, self.state, seconds, self.domain.dangling)
+            changes = pass_time(self.domain.jobs, self.state, seconds, self.domain.dangling, faults)
         except EvaluationError:
             self.state = before
             raise
+        self.job_faults.update(faults)
+        return changes
 
     def durations(self, tool_name: str, arguments: Any) -> Durations:
         """Of the call, which is not made: none for a tool that nothing here defines, or for
@@ -136,6 +154,15 @@ class DomainEnvironment:
     def _durations(self, program: Program, args: dict[str, Any]) -> Durations:
         seconds = 0 if program.takes is None else program.takes([args, self.state, MAX_STEPS])
         return Durations(0, seconds) if program.spec.waits is None else Durations(seconds, 0)
+
+    def _met(self, program: Program, args: dict[str, Any]) -> "DomainEnvironment":
+        """What the call's statements meet: the environment, or a snapshot of it after the wait."""
+        waited_s, _ = self._durations(program, args)
+        if not waited_s:
+            return self
+        met = self.snapshot()
+        met.pass_time(waited_s)
+        return met
 
     def _timed(self, program: Program, args: dict[str, Any]) -> CallResult:
         undo = self.state.snapshot()
@@ -180,7 +207,13 @@ def _invalid(message: str) -> ToolError:
 
 
 def _failed(error: ToolError | EvaluationError, state_hash: str) -> CallResult:
-    code = error.code if isinstance(error, ToolError) else "internal"
+    match error:
+        case ToolError():
+            code = error.code
+        case OutOfRangeError():
+            code = "invalid_arguments"
+        case _:
+            code = "internal"
     statement = error.statement if isinstance(error, ToolError) else None
     observation = {"error": {"code": code, "message": str(error)}}
     return CallResult(observation, True, code, [], state_hash, state_hash, statement)
@@ -244,27 +277,28 @@ def _apply(environment: DomainEnvironment, patch: SeedPatch) -> None:
 
 
 def policy_violations(environment: DomainEnvironment, tool_name: str, arguments: Any) -> list[str]:
-    """Ids of the policy rules that this call would violate in this state. The call is not made.
+    """Ids of the policy rules that this call would violate at the moment when its statements run:
+    after the wait, where it is one. The call is not made.
 
-    A call that validation refuses has no effect and violates nothing, and so does a rule whose
-    condition cannot be evaluated on it.
+    A call that has no effect, since validation or the tool itself refuses it, violates nothing
+    where a condition cannot be evaluated on it. On any other call that is a fault of the domain:
+    ItemError `policy_fault` names the rule.
     """
     rules = environment.domain.rules.get(tool_name, ()) if isinstance(tool_name, str) else ()
     if not rules:
         return []
     try:
-        _, args = environment._validated(tool_name, arguments)
-    except ToolError:
+        program, args = environment._validated(tool_name, arguments)
+        met = environment._met(program, args)
+    except (ToolError, EvaluationError):
         return []
-    return [
-        rule.spec.id
-        for rule in rules
-        if _holds(rule.violated, [args, environment.state, MAX_STEPS])
-    ]
-
-
-def _holds(condition: Any, env: Env) -> bool:
-    try:
-        return bool(condition(env))
-    except EvaluationError:
-        return False
+    found: list[str] = []
+    for rule in rules:
+        try:
+            if rule.violated([args, met.state, MAX_STEPS]):
+                found.append(rule.spec.id)
+        except EvaluationError as error:
+            if not environment.snapshot().call(tool_name, arguments).is_error:
+                words = f"{environment.domain.name}: policy[{rule.spec.id}].forbids: {error}"
+                raise ItemError("policy_fault", words) from None
+    return found

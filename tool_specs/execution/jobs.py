@@ -80,8 +80,10 @@ class CompiledJob:
     def due_at(self, state: State, key: str) -> str | None:
         """When one row is due; None where it is not, or is gone."""
         row = state.get(self.spec.entity, key)
-        if row is None:
-            return None
+        return None if row is None else self.due_of(state, row)
+
+    def due_of(self, state: State, row: EntityRow) -> str | None:
+        """When a row is due that need not be in the state; None where it is not."""
         env: Env = [None] * self.num_slots
         env[:3] = {}, state, MAX_STEPS
         return self._due(env, row)
@@ -111,34 +113,52 @@ class _Due(NamedTuple):
     row: StateToken
 
 
+class JobFault(NamedTuple):
+    """A job that could not run: a fault of the domain, and nobody's call."""
+
+    job: str
+    words: str
+    """On which row, and why."""
+
+
+Faults = list[JobFault]
+
+
 def pass_time(
     jobs: Sequence[CompiledJob],
     state: State,
     seconds: int,
     dangling: Dangling,
-    *,
-    most: int = MAX_ALL_RUNS,
+    faults: Faults,
 ) -> list[JobChange]:
-    """Move the clock on and run what falls due; what that changed, in order, committed.
+    """Move the clock on and run what falls due; what that changed, in order, committed. A job that
+    cannot run on a row leaves it as it is until time passes again, and is told in `faults`.
 
-    EvaluationError for a job that cannot run and for jobs without end; the state is then in the
-    midst of it, and the caller goes back to a snapshot.
+    EvaluationError past the year 9999 and for jobs without end; the state is then in the midst of
+    it, and the caller goes back to a snapshot.
     """
     try:
         until = later(state.now, seconds) if seconds else state.now
     except OverflowError:
         raise EvaluationError("the clock has come to the end of the year 9999") from None
-    changes = run_due(jobs, state, until, dangling, most=most)
+    changes = run_due(jobs, state, until, dangling, most=MAX_ALL_RUNS, faults=faults)
     state.now = until
     return changes
 
 
 def run_due(
-    jobs: Sequence[CompiledJob], state: State, until: str, dangling: Dangling, *, most: int
+    jobs: Sequence[CompiledJob],
+    state: State,
+    until: str,
+    dangling: Dangling,
+    *,
+    most: int,
+    faults: Faults | None = None,
 ) -> list[JobChange]:
-    """Run what is due by `until`, leaving the clock at the last of it."""
+    """Run what is due by `until`, leaving the clock at the last of it. Without `faults` a job that
+    cannot run is an EvaluationError."""
     by_name = {job.spec.name: job for job in jobs}
-    agenda = _Agenda(jobs, state, until)
+    agenda = _Agenda(jobs, state, until, faults)
     ran: set[_Due] = set()
     runs: Counter[tuple[str, StateToken]] = Counter()
     changes: list[JobChange] = []
@@ -146,20 +166,31 @@ def run_due(
         key = due.row[1]
         what = f"job {due.job} on {by_name[due.job].spec.entity} {show_value(key)}"
         if due in ran:
-            raise EvaluationError(
+            agenda.leave(
+                due,
                 f"{what} is due at {due.at} again after it ran; let it change what its `where` or "
-                "`due` reads"
+                "`due` reads",
             )
+            continue
         ran.add(due)
         runs[due.job, due.row] += 1
-        if len(ran) > most or runs[due.job, due.row] > MAX_RUNS:
-            raise EvaluationError(
-                f"{what} at {due.at}: jobs may run {MAX_RUNS} times on a row and {most} times in "
-                "all in one step of time; let less time pass at once, or let a job set no row due "
-                "at a moment that has come"
-            )
+        endless = (
+            f"{what} at {due.at}: jobs may run {MAX_RUNS} times on a row and {most} times in "
+            "all in one step of time; let less time pass at once, or let a job set no row due "
+            "at a moment that has come"
+        )
+        if len(ran) > most:
+            raise EvaluationError(endless)
+        if runs[due.job, due.row] > MAX_RUNS:
+            agenda.leave(due, endless)
+            continue
         state.now = max(state.now, due.at)
-        made = _ran(by_name[due.job], state, key, what, dangling)
+        try:
+            made = _ran(by_name[due.job], state, key, what, dangling)
+        except EvaluationError as error:
+            state.rollback()
+            agenda.leave(due, str(error))
+            continue
         agenda.note(made)
         changes += made
     return changes
@@ -169,13 +200,18 @@ class _Agenda:
     """What is due in a step of time. Rows of jobs that read nothing else are looked at again only
     where they have changed; the other jobs look at all their rows after every run."""
 
-    def __init__(self, jobs: Sequence[CompiledJob], state: State, until: str) -> None:
-        self._state, self._until = state, until
+    def __init__(
+        self, jobs: Sequence[CompiledJob], state: State, until: str, faults: Faults | None
+    ) -> None:
+        self._state, self._until, self._faults = state, until, faults
+        self._left: set[tuple[str, StateToken]] = set()
+        self._blind: set[str] = set()
+        """Jobs whose `where` or `due` cannot be told."""
         self._scanned = [job for job in jobs if not job.by_row]
         self._kept = [job for job in jobs if job.by_row]
         self._due: dict[tuple[str, StateToken], _Due] = {}
         for job in self._kept:
-            for due in _told(job, job.due_rows, state, until):
+            for due in self._looked(job, job.due_rows, until, []):
                 self._due[due.job, due.row] = due
         self._heap = list(self._due.values())
         heapq.heapify(self._heap)
@@ -183,7 +219,12 @@ class _Agenda:
     def next(self) -> "_Due | None":
         while self._heap and self._due.get(self._heap[0][1:]) != self._heap[0]:
             heapq.heappop(self._heap)  # the row has changed since
-        found = [due for job in self._scanned for due in _first(job, self._state, self._until)]
+        found = [
+            due
+            for job in self._scanned
+            for due in self._looked(job, job.due_rows, self._until, [])
+            if (due.job, due.row) not in self._left
+        ]
         return min([*found, *self._heap[:1]], default=None)
 
     def note(self, changes: Iterable[RowChange]) -> None:
@@ -191,12 +232,18 @@ class _Agenda:
         for entity, key in dict.fromkeys((c["entity"], c["id"]) for c in changes):
             for job in self._kept:
                 if job.spec.entity == entity:
-                    at = _told(job, job.due_at, self._state, key)
+                    at = self._looked(job, job.due_at, key, None)
                     self._put(job, token_of(key), at)
+
+    def leave(self, due: "_Due", words: str) -> None:
+        """The job does not run on the row again in this step."""
+        self._told(JobFault(due.job, words))
+        self._left.add((due.job, due.row))
+        self._due.pop((due.job, due.row), None)
 
     def _put(self, job: CompiledJob, row: StateToken, at: str | None) -> None:
         name = job.spec.name
-        if at is None or at > self._until:
+        if at is None or at > self._until or (name, row) in self._left:
             self._due.pop((name, row), None)
             return
         due = _Due(at, name, row)
@@ -204,19 +251,27 @@ class _Agenda:
             self._due[name, row] = due
             heapq.heappush(self._heap, due)
 
+    def _looked(
+        self,
+        job: CompiledJob,
+        look: Callable[[State, str], _Found],
+        word: str,
+        nothing: _Found,
+    ) -> _Found:
+        """What a look at rows finds; nothing where the job cannot tell."""
+        if job.spec.name in self._blind:
+            return nothing
+        try:
+            return look(self._state, word)
+        except EvaluationError as error:
+            self._told(JobFault(job.spec.name, f"job {job.spec.name}: {error}"))
+            self._blind.add(job.spec.name)
+            return nothing
 
-def _first(job: CompiledJob, state: State, until: str) -> "list[_Due]":
-    return [due] if (due := min(_told(job, job.due_rows, state, until), default=None)) else []
-
-
-def _told(
-    job: CompiledJob, look: Callable[[State, str], _Found], state: State, word: str
-) -> _Found:
-    """What a look at rows finds; an error names the job."""
-    try:
-        return look(state, word)
-    except EvaluationError as error:
-        raise EvaluationError(f"job {job.spec.name}: {error}") from None
+    def _told(self, fault: JobFault) -> None:
+        if self._faults is None:
+            raise EvaluationError(fault.words)
+        self._faults.append(fault)
 
 
 def _ran(

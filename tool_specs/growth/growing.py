@@ -15,6 +15,8 @@ from records.seeds import seed_of
 from records.tables.splits import Split
 from tool_specs.execution.fields import RowCheck
 from tool_specs.execution.invariants import Invariants, broken_in
+from tool_specs.execution.jobs import compile_jobs
+from tool_specs.execution.programs import Entities, Problems
 from tool_specs.execution.state import EntityRow, State
 from tool_specs.growth.candidates import FREEDOM, RowSource
 from tool_specs.growth.kin import Kin
@@ -91,6 +93,10 @@ class _Growth:
         self.levels = _levels(file)
         self.checks = {name: RowCheck(entity).fields for name, entity in file.entities.items()}
         self.rows = rows
+        jobs = compile_jobs(file.jobs, Entities.of(file), Problems())  # a domain has checked them
+        self.jobs = {
+            name: [job for job in jobs if job.spec.entity == name] for name in file.entities
+        }
 
     def _rng(self, purpose: str) -> Random:
         return Random(seed_of(self._item, purpose))
@@ -162,6 +168,14 @@ class _Growth:
         for path, words in broken_in(self.state, self.file, self.invariants):
             raise ConfigError(f"{self.file.domain}: grown to {self.rows} rows, {path} {words}")
 
+    def is_overdue(self, name: str, row: EntityRow) -> bool:
+        """Whether a job is due on the row from the start, or cannot tell."""
+        try:
+            due = [job.due_of(self.state, row) for job in self.jobs[name]]
+        except EvaluationError:
+            return True
+        return any(moment is not None and moment <= self.file.now for moment in due)
+
 
 class _Taker:
     """Takes the rows of one entity, each after its checks."""
@@ -216,6 +230,8 @@ class _Taker:
         for rule in self._rules:
             if not rule.holds(row, self._growth.state):
                 return f"rule {rule.spec.id}: {rule.spec.that}"
+        if self._growth.is_overdue(self.name, row):
+            return "a moment at which no job is due yet"
         # last, or a rule that nothing keeps would hide behind names that are taken
         if self._spec.natural and not self._is_free(self._known_by(row)):
             return "a name of its own"

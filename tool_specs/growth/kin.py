@@ -37,12 +37,13 @@ class Kin:
         self._rng.shuffle(self._all[name])
 
     def _with(self, name: str, field: str) -> dict[Any, list[str]]:
-        """Keys by the value of a field, those of new rows added."""
+        """Keys by the value of a field, and by that with the seed row, those of new rows added."""
         size, found = self._by_value.get((name, field), (0, {}))
         rows = self._rows[name]
         if size < len(rows):
             for key, row in islice(rows.items(), size, None):
                 found.setdefault(row[field], []).append(key)
+                found.setdefault((row[field], self._pattern[name][key]), []).append(key)
             self._by_value[name, field] = len(rows), found
         return found
 
@@ -71,8 +72,7 @@ class Kin:
             return like
         keys = self._all[name] if anyone else self._kin[name][pattern]
         for field, value in agreed:
-            fitting = self._with(name, field).get(value, [])
-            kin = [key for key in fitting if self._pattern[name][key] == pattern]
-            keys = kin or fitting or keys
+            by_value = self._with(name, field)
+            keys = by_value.get((value, pattern)) or by_value.get(value) or keys
         draw = rng.random()
         return keys[int(len(keys) * (draw if evenly else draw**3.3))]

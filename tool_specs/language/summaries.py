@@ -14,6 +14,7 @@ from typing import Any
 from tool_specs.language.values import (
     MAX_TEXT,
     EvaluationError,
+    OutOfRangeError,
     as_text,
     built,
     elements,
@@ -88,7 +89,7 @@ def add_minutes(start: Any, minutes: Any) -> str | None:
     try:
         return (_moment("add_minutes", start) + timedelta(minutes=minutes)).isoformat()
     except OverflowError:
-        raise EvaluationError(f"add_minutes leaves the calendar with {minutes} minutes") from None
+        raise OutOfRangeError(f"add_minutes leaves the calendar with {minutes} minutes") from None
 
 
 def _moment(function: str, value: Any) -> datetime:
@@ -124,7 +125,7 @@ def replaced(value: Any, old: Any, new: Any) -> str | None:
     old, new = _separator("replace", old), text_of("replace", new)
     text = text_of("replace", value)
     if len(text) + text.count(old) * len(new) > 2 * MAX_TEXT:
-        raise EvaluationError(f"replace built over {MAX_TEXT} characters")
+        raise OutOfRangeError(f"replace built over {MAX_TEXT} characters")
     return built("replace", text.replace(old, new))
 
 
@@ -139,7 +140,7 @@ def split(value: Any, separator: Any) -> list[str]:
 def part(value: Any, separator: Any, number: Any) -> str | None:
     """One of the parts, counted from 1, or with -1 from the end; null where there are fewer."""
     if type(number) is not int or number == 0:
-        raise EvaluationError(
+        raise OutOfRangeError(
             f"part counts from 1, or from -1 at the end, not {show_value(number)}"
         )
     parts = split(value, separator)
@@ -153,7 +154,7 @@ def joined(value: Any, separator: Any) -> str:
 
 def _separator(function: str, value: Any) -> str:
     if text_of(function, value) == "":
-        raise EvaluationError(f"{function} needs a text of at least one character, got ''")
+        raise OutOfRangeError(f"{function} needs a text of at least one character, got ''")
     return value
 
 

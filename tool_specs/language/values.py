@@ -21,6 +21,11 @@ class EvaluationError(Exception):
     """A value that an operator or function does not take: the call fails, its state is undone."""
 
 
+class OutOfRangeError(EvaluationError):
+    """A value of the right kind beyond what a function takes, or gives: the arguments of the call
+    are told as the reason (`invalid_arguments`), since what is stored has been checked."""
+
+
 def show_value(value: Any) -> str:
     """A value as a message shows it, cut to a length that fits one."""
     text = f"'{value}'" if isinstance(value, str) else as_text(value) or "null"
@@ -220,7 +225,7 @@ def round_half_up(value: Any, digits: Any = 0) -> Any:
         return None
     _numbers("round", value, digits)
     if type(digits) is not int or not 0 <= digits <= 9:
-        raise EvaluationError(f"round takes 0 to 9 digits, got {show_value(digits)}")
+        raise OutOfRangeError(f"round takes 0 to 9 digits, got {show_value(digits)}")
     step = Decimal(1).scaleb(-digits)
     rounded = Decimal(repr(in_range(value))).quantize(step, ROUND_HALF_UP)
     return int(rounded) if digits == 0 else in_range(float(rounded))
@@ -233,7 +238,7 @@ def concat(*arguments: Any) -> str:
 def built(function: str, text: str) -> str:
     """The text, if it is not too long."""
     if len(text) > MAX_TEXT:
-        raise EvaluationError(f"{function} built {len(text)} characters, at most {MAX_TEXT}")
+        raise OutOfRangeError(f"{function} built {len(text)} characters, at most {MAX_TEXT}")
     return text
 
 
@@ -280,7 +285,7 @@ def add_days(value: Any, days: Any) -> str | None:
     try:
         moved = _day("add_days", value) + timedelta(days=days)
     except OverflowError:
-        raise EvaluationError(f"add_days leaves the calendar with {days} days") from None
+        raise OutOfRangeError(f"add_days leaves the calendar with {days} days") from None
     return moved.isoformat() + value[10:]
 
 

@@ -28,7 +28,8 @@ class DomainReport:
         found += [
             f"policy[{rule}]: {trial.problem}"
             for rule, trial in self.rules.items()
-            if not trial.broken  # a rule that a person writes may close a tool altogether
+            if trial.fault
+            or not trial.broken  # a rule that a person writes may close a tool altogether
         ]
         found += [f"jobs: {words}" for words in self.job_faults]
         found += [f"jobs[{job}].{words}" for job, all_ in self.jobs.items() for words in all_]

@@ -27,10 +27,10 @@ EPISODE = 80
 _SPOILT = 0.35
 """Share of calls with one argument made unlikely: an unknown id, an extreme, an odd date."""
 
-_IDLE = 0.25
+IDLE = 0.25
 """Share of calls before which time passes, in a domain whose rows change by themselves."""
 
-_IDLE_MINUTES = (1, 5, 20, 45, 90, 240, 1440)
+IDLE_MINUTES = (1, 5, 20, 45, 90, 240, 1440)
 
 _SUCCESSES, _FAILURES = 6, 2
 """Cases kept of a tool's successes with different answers, and of each of its declared errors."""
@@ -96,7 +96,7 @@ class Fuzzer:
         self.outputs = {n: Validator(domain.programs[n].output_schema) for n in targets}
         self.guard = LifecycleGuard(domain)
         self.job_faults: dict[str, None] = {}
-        """What went wrong while time passed."""
+        """What went wrong while time passed, in calls and between them."""
 
     def run(self, max_calls: int) -> None:
         """Until everything has been seen, or `max_calls` are spent."""
@@ -124,6 +124,7 @@ class Fuzzer:
                 continue
             before = environment.snapshot()
             result = environment.call(name, arguments)
+            self.job_faults |= {fault.words: None for fault in environment.job_faults}
             if name in self.tools:
                 case = FuzzCase(before, arguments, result)
                 if not self.note(name, case, environment):
@@ -147,13 +148,14 @@ class Fuzzer:
 
     def rested(self, environment: DomainEnvironment) -> DomainEnvironment:
         """The environment, now and then some time later; a new one where a job goes wrong."""
-        if not self.domain.jobs or self.rng.random() >= _IDLE:
+        if not self.domain.jobs or self.rng.random() >= IDLE:
             return environment
         try:
-            changes = environment.pass_time(60 * self.rng.choice(_IDLE_MINUTES))
+            changes = environment.pass_time(60 * self.rng.choice(IDLE_MINUTES))
         except EvaluationError as error:
             self.job_faults[str(error)] = None
             return DomainEnvironment.of(self.domain)
+        self.job_faults |= {fault.words: None for fault in environment.job_faults}
         file, invariants = self.domain.file, self.domain.invariants
         broken = list(broken_in(environment.state, file, invariants)) if changes else []
         names = ", ".join(dict.fromkeys(change["job"] for change in changes))

@@ -3,15 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
+from typing import Any
 
+from records.errors import ItemError
 from records.seeds import rng_of
 from tool_specs.domains.domain import CheckedRule, Domain
 from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
 from tool_specs.execution.programs import Entities, Problems, Program, compile_rule
 from tool_specs.language.domain_file import PolicyRule
 from tool_specs.language.expressions import Access, Name, Node, parse, walk
+from tool_specs.language.values import EvaluationError
 from tool_specs.validation.drawing import draw_arguments
-from tool_specs.validation.fuzzing import EPISODE
+from tool_specs.validation.fuzzing import EPISODE, IDLE, IDLE_MINUTES
 from tool_specs.validation.states.made_states import StateMaker
 
 MAX_CALLS = 2_400
@@ -31,10 +34,14 @@ class RuleTrial:
 
     broken: int = 0
     kept: int = 0
+    fault: str | None = None
+    """Why the condition could not be evaluated on one of them."""
 
     @property
     def problem(self) -> str | None:
         """What is wrong, for the author to mend."""
+        if self.fault is not None:
+            return f"cannot be evaluated on a call that succeeds: {self.fault}"
         if not self.broken and not self.kept:
             return "no call of the tool was found that succeeds"
         if not self.broken:
@@ -104,33 +111,56 @@ def _try_tool(
     trials: dict[int, RuleTrial],
     rng: Random,
 ) -> None:
-    # the number stands for the id, which two rules of an answer may share
-    numbered = tuple(
-        replace(rule, spec=rule.spec.model_copy(update={"id": str(number)}))
-        for number, rule in rules.items()
-    )
-    around = replace(domain, rules={tool: numbered})
+    alone = {number: replace(domain, rules={tool: (rule,)}) for number, rule in rules.items()}
     names = sorted(domain.programs)
     trees = [parse(rule.spec.forbids) for rule in rules.values()]
     maker = StateMaker(domain, domain.programs[tool], rng, trees)
     asked = _arguments_in(trees, domain.programs[tool])
     calls = 0
-    while calls < MAX_CALLS and any(trials[number].problem for number in rules):
-        environment = DomainEnvironment.of(around)
+    while calls < MAX_CALLS and any(_is_open(trials[number]) for number in rules):
+        environment = DomainEnvironment.of(domain)
         for _ in range(EPISODE):
             calls += 1
+            environment = _rested(environment, rng)
             name = tool if rng.random() < OWN_SHARE else rng.choice(names)
             arguments = draw_arguments(environment, name, rng)
             if arguments is None:
                 continue
             if name == tool and asked and calls > PLAIN_CALLS:
                 arguments = maker.with_near_argument(environment, arguments, rng.choice(asked))
-            violated = policy_violations(environment, name, arguments)
+            before = environment.state.snapshot()
             if environment.call(name, arguments).is_error or name != tool:
                 continue
-            for number in rules:
-                trials[number].broken += str(number) in violated
-                trials[number].kept += str(number) not in violated
+            for number, around in alone.items():
+                _judge(trials[number], DomainEnvironment(around, before), tool, arguments)
+
+
+def _is_open(trial: RuleTrial) -> bool:
+    """Whether more calls may show something."""
+    return trial.fault is None and not (trial.broken and trial.kept)
+
+
+def _judge(
+    trial: RuleTrial, before: DomainEnvironment, tool: str, arguments: dict[str, Any]
+) -> None:
+    """Count a call that succeeds; `before` has the rule alone."""
+    try:
+        violated = policy_violations(before, tool, arguments)
+    except ItemError as error:
+        trial.fault = error.detail.partition(".forbids: ")[2]
+        return
+    trial.broken += bool(violated)
+    trial.kept += not violated
+
+
+def _rested(environment: DomainEnvironment, rng: Random) -> DomainEnvironment:
+    """Now and then some time later, in a domain that has time."""
+    if environment.domain.has_time and rng.random() < IDLE:
+        try:
+            environment.pass_time(60 * rng.choice(IDLE_MINUTES))
+        except EvaluationError:  # jobs without end, which their own trial tells
+            return DomainEnvironment.of(environment.domain)
+    return environment
 
 
 def _arguments_in(trees: Sequence[Node], program: Program) -> list[str]:

@@ -20,6 +20,7 @@ from synth.judging.stages import warning_about
 from synth.pipeline.config import BUILT_IN, RunConfig
 from synth.rephrasing.summary import lines, summarise
 from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
+from synth.tasks.forms.forms import ALL_PLAIN
 
 STAGE_SECONDS = {
     "tools": 25.0,
@@ -83,7 +84,7 @@ WHY_SKIPPED = {
 def run_demo(config: RunConfig, path: Path, *, hosted: HostedDemo | None = None) -> None:
     """Make the dataset at `path`, then print what a newcomer wants to know. On an endpoint it is
     the budget that limits it and not the time, and texts are not rewritten."""
-    config = as_demo(config)
+    config = as_demo(config, offline=hosted is None)
     if hosted is not None:
         say(hosted.words)
         at = f" --dataset {shlex.quote(str(path))}"
@@ -111,11 +112,15 @@ def run_demo(config: RunConfig, path: Path, *, hosted: HostedDemo | None = None)
         say(line)
 
 
-def as_demo(config: RunConfig) -> RunConfig:
-    """The settings with the demo's own where none was given."""
+def as_demo(config: RunConfig, *, offline: bool) -> RunConfig:
+    """The settings with the demo's own where none was given: goals are plain where the offline
+    model plays, which is beyond all others."""
     own: dict[str, Any] = {"shard_size": SHARD_SIZE, "domains": DOMAINS}
     left_out = own.keys() - config.model_fields_set
     config = config.model_copy(update={name: own[name] for name in left_out})
+    if offline and "forms" not in config.tasks.model_fields_set:
+        tasks = config.tasks.model_copy(update={"forms": ALL_PLAIN})
+        config = config.model_copy(update={"tasks": tasks})
     if config.simulate == SimulateConfig() and {*DOMAINS, "all"} & {*config.domains}:
         return config.model_copy(update={"simulate": SimulateConfig(tools=PLAYED)})
     return config

@@ -65,6 +65,10 @@ class Builder:
         self._wanted: set[tuple[str, str, str]] = set()
 
     @property
+    def rng(self) -> Random:
+        return self._rng
+
+    @property
     def recent(self) -> list[tuple[str, str]]:
         """(entity, key) of the rows that the goals so far are about."""
         return self._drawer.recent
@@ -92,14 +96,14 @@ class Builder:
                 continue
             after = self.environment.snapshot()
             result = after.call(tool.name, arguments)
-            if result.is_error or (not tool.read_only and not self._is_new(result)):
+            if result.is_error or (not tool.read_only and not self.is_new(result)):
                 continue
             goal = self._goal(tool, arguments, result, possible=possible)
             if goal is None:
                 continue
             self.goals.append(goal)
             if possible:
-                self._keep(goal, result, after)
+                self.keep(goal, result, after)
             return True
         return False
 
@@ -129,7 +133,7 @@ class Builder:
                 continue
             self.goals.append(goal.model_copy(update={"steps": _before_call(goal.steps, step)}))
             self.diffs += enabled.diff
-            self._keep(goal, result, after)
+            self.keep(goal, result, after)
             return True
         return False
 
@@ -175,7 +179,7 @@ class Builder:
             return False
         if (
             policy_violations(ready, tool.name, arguments)
-            or not self._is_new(result)
+            or not self.is_new(result)
             or taken_back(self.domain, moment, self.environment, ready, after)
         ):
             return False
@@ -187,7 +191,7 @@ class Builder:
             job=moment.job, happens=text, wait=wait, minutes=waiting.minutes, error=refused
         )
         self.goals.append(self._with_wait(goal, awaited, waiting.tool))
-        self._keep(goal, result, after)
+        self.keep(goal, result, after)
         return True
 
     def _waited_for_tool(self, entities: set[str]) -> DomainTool | None:
@@ -203,7 +207,7 @@ class Builder:
     def _with_wait(self, goal: Goal, awaited: Awaited, tool: DomainTool) -> Goal:
         """The goal with what is known of where to wait, which the agent can do without."""
         where = {k: v for k, v in awaited.wait.arguments.items() if k != awaited.minutes}
-        grounding = self._ground(tool, where)
+        grounding = self.ground(tool, where)
         told = [fact.value for fact in goal.known]
         more = [
             fact.model_copy(update={"label": f"{fact.label} to wait for", "needed": False})
@@ -223,7 +227,12 @@ class Builder:
         """What the call of an impossible user goal would change."""
         return list(self.environment.snapshot().call(goal.tool, goal.arguments).diff)
 
-    def _keep(self, goal: Goal, result: CallResult, after: DomainEnvironment) -> None:
+    def drawn(self, tool: DomainTool) -> dict[str, Any]:
+        """Arguments for a call of the tool, which the environment has yet to accept."""
+        return self._drawer.draw(self.environment, tool)
+
+    def keep(self, goal: Goal, result: CallResult, after: DomainEnvironment) -> None:
+        """The goal's call was made: `after` is the state from now on."""
         self.environment = after
         self.diffs += result.diff
         said = [value for value in plain_values(goal.arguments) if isinstance(value, str)]
@@ -241,7 +250,7 @@ class Builder:
         self._drawer.recent = list(dict.fromkeys([*self._drawer.recent, *touched]))
         self._drawer.made = sorted(self.made)
 
-    def _is_new(self, result: CallResult) -> bool:
+    def is_new(self, result: CallResult) -> bool:
         """A change that takes nothing back: no text that was wished for is overwritten, nothing
         that an earlier user goal changed is again as it was, nothing that it made is gone."""
         for change in result.diff:
@@ -269,14 +278,8 @@ class Builder:
         plan = self.plan
         if tool.read_only and call in plan:
             return None
-        grounding = self._ground(tool, arguments)
-        told = [fact for goal in self.goals for fact in goal.known]
-        known = [fact.value for fact in (*told, *grounding.facts)]
-        asks: tuple[Asked, ...] = ()
-        if possible and tool.read_only:
-            asks = asked_of_read(result.observation, known, self._ids(), self._rng)
-        elif possible:
-            asks = asked_of_write(result, known, self._rng)
+        grounding = self.ground(tool, arguments)
+        asks = self.asked_of(tool, result, grounding.facts) if possible else ()
         if tool.read_only and not asks:
             return None
         steps = [*grounding.lookups, call] if possible else grounding.lookups
@@ -292,12 +295,23 @@ class Builder:
             possible=possible,
         )
 
+    def asked_of(
+        self, tool: DomainTool, result: CallResult, facts: Sequence[Fact]
+    ) -> tuple[Asked, ...]:
+        """What the user wants to be told of the call, who knows `facts` and those of earlier
+        goals."""
+        told = [fact for goal in self.goals for fact in goal.known]
+        known = [fact.value for fact in (*told, *facts)]
+        if tool.read_only:
+            return asked_of_read(result.observation, known, self._ids(), self._rng)
+        return asked_of_write(result, known, self._rng)
+
     def _ids(self) -> set[str]:
         """The id of every row: nothing that a user asks for."""
         entities = self.domain.entities.items()
         return {row[spec.key] for name, spec in entities for row in self.environment.rows(name)}
 
-    def _ground(self, tool: DomainTool, arguments: dict[str, Any]) -> Grounding:
+    def ground(self, tool: DomainTool, arguments: dict[str, Any]) -> Grounding:
         """Facts and look-ups for every argument; ids that no look-up finds are told."""
         lookups = self.views.of(self.environment)
         grounding = Grounding([], [], {})

@@ -17,6 +17,9 @@ Variant = Literal[
 ]
 
 
+GoalForm = Literal["plain", "chosen", "for_each", "conditional", "fallback", "corrected"]
+
+
 class Fact(Strict):
     """Something the user knows and the agent needs."""
 
@@ -72,10 +75,13 @@ class Goal(Strict):
     """Empty for a question that no tool is needed for."""
 
     description: str
-    """What is wished for, in the imperative: most often the description of the tool."""
+    """What is wanted for, in the imperative: most often the description of the tool."""
 
     wish: str = ""
     """What this person wants, in a sentence, where somebody has written it down."""
+
+    form: GoalForm = "plain"
+    """How the wish has to be read to know what it is for."""
 
     misreadings: tuple[str, ...] = ()
     """Sentences of the same kind for what a hasty reader could take the wish for."""
@@ -109,10 +115,10 @@ class Goal(Strict):
         if self.could_be:
             meant = ", ".join(str(fact.value) for fact in self.known if not fact.param)
             return f"{self.description.rstrip('.')} ({meant})."
-        wished = self.wish or self.description.split(". ")[0].strip().rstrip(".") + "."
+        wanted = self.wish or self.description.split(". ")[0].strip().rstrip(".") + "."
         if self.awaited is None:
-            return wished
-        return f"{wished} This has to come about by itself before: {self.awaited.happens}"
+            return wanted
+        return f"{wanted} This has to come about by itself before: {self.awaited.happens}"
 
 
 class Draft(Strict):

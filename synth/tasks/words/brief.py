@@ -56,6 +56,7 @@ def steps_for_words(draft: Draft) -> list[dict[str, Any]]:
         }
         | ({"wish": _without_kept_back(goal.wish, goal)} if goal.wish else {})
         | ({"after": "only once the step before it is done"} if goal.after else {})
+        | ({"form": goal.form.replace("_", " ")} if goal.form != "plain" else {})
         | ({"once": goal.awaited.happens} if goal.awaited else {})
         for goal in draft.goals
     ]

@@ -16,6 +16,8 @@ from records.settings import read_settings
 from records.store.dataset import Dataset
 from synth.pipeline.config import RunConfig
 from synth.pipeline.config_files import load_config
+from synth.tasks.config import TaskConfig
+from synth.tasks.forms.forms import ALL_PLAIN, FormShares
 from tests.flows.conftest import ROOT
 from tests.flows.pipeline_work import SMALL, run_pipeline
 
@@ -78,10 +80,14 @@ def test_the_program_is_named_as_the_shell_finds_it(
 
 
 def test_the_demo_names_its_worlds_where_none_are_given() -> None:
-    own = as_demo(RunConfig())
+    own = as_demo(RunConfig(), offline=True)
     assert (own.domains, own.simulate.tools) == (("builtin/*",), PLAYED)
     assert own.shard_size < RunConfig().shard_size
-    given = as_demo(RunConfig(domains=("clinic_desk",), shard_size=3))
+    assert own.tasks.forms == ALL_PLAIN
+    assert as_demo(RunConfig(), offline=False).tasks == RunConfig().tasks
+    wanted = TaskConfig(forms=FormShares(chosen=0.5))
+    assert as_demo(RunConfig(tasks=wanted), offline=True).tasks == wanted
+    given = as_demo(RunConfig(domains=("clinic_desk",), shard_size=3), offline=True)
     assert (given.domains, given.shard_size) == (("clinic_desk",), 3)
     assert given.simulate == RunConfig().simulate, "a played tool may not be there"
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from records.reading.lookup import RowBy, RowsBy
 from records.store.dataset import Dataset
-from records.tables.schemas import TABLES, Row
+from records.tables.schemas import Row
+from records.tables.tables import TABLES
 
 RUN = "run"
 

@@ -14,7 +14,8 @@ from records.reading.lookup import RowsBy
 from records.reading.query import run_sql
 from records.store.dataset import Dataset
 from records.tables.columns import given_columns, renamed_row
-from records.tables.schemas import SCHEMA_VERSION, TABLES
+from records.tables.schemas import SCHEMA_VERSION
+from records.tables.tables import TABLES
 from tests.records.kept import SCHEMA_1, copy_of_schema_1
 
 RENAMED = [(spec.name, *pair) for spec in TABLES.values() for pair in spec.renamed.items()]

@@ -11,7 +11,7 @@ import pytest
 
 from records.errors import ConfigError, SynthError
 from records.store.dataset import Dataset, ItemStatus
-from records.tables.schemas import TABLES
+from records.tables.tables import TABLES
 from tests.records.rows import commit, row, trajectories
 
 

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 from records.store.dataset import Dataset
-from records.tables.schemas import JSON, TABLES
+from records.tables.schemas import JSON
+from records.tables.tables import TABLES
 from tests.records.rows import commit, row, trajectories
 
 DUCKDB_TYPES = {

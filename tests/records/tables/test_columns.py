@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from records.tables.columns import decode, encode
-from records.tables.schemas import TABLES
+from records.tables.tables import TABLES
 from tests.examples import examples
 from tests.records.rows import trajectories
 

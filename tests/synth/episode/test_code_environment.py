@@ -10,7 +10,8 @@ import pytest
 from records.digest import digest
 from records.errors import ConfigError, TransientError
 from records.store.journal import ShardJournal
-from records.tables.schemas import TABLES, Row
+from records.tables.schemas import Row
+from records.tables.tables import TABLES
 from sandboxes.code.workspace import Workspace, open_workspace
 from sandboxes.core.body import ProgramEndedError
 from sandboxes.lending.leases import available

@@ -9,7 +9,8 @@ import pytest
 
 from records.errors import ItemError
 from records.store.dataset import Dataset
-from records.tables.schemas import TABLES, Row
+from records.tables.schemas import Row
+from records.tables.tables import TABLES
 from synth.episode.replay import ReplayDifference, replay, replay_rows
 from tests.synth.clinic import TASK, catalogue
 from tests.synth.rollout_work import rollouts

@@ -15,7 +15,8 @@ from offline_llm.server.response import completion
 from offline_llm.settings.settings import OfflineSettings
 from records.errors import BudgetError
 from records.store.journal import ShardJournal
-from records.tables.schemas import TABLES, Row
+from records.tables.schemas import Row
+from records.tables.tables import TABLES
 from synth.engine.stages import ItemResult
 from synth.episode.rollout import (
     RolloutConfig,

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from records.tables.schemas import TABLES, Row
+from records.tables.schemas import Row
+from records.tables.tables import TABLES
 from synth.engine.stages import Item, ItemResult
 from synth.judging.calibration import (
     JudgingConfig,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from records.tables.schemas import TABLES
+from records.tables.tables import TABLES
 from synth.episode.tools.code_environments import CODE_DOMAIN
 from synth.judging.curation import (
     CurationConfig,

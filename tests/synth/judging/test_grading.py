@@ -9,7 +9,8 @@ import pytest
 
 from offline_llm.app import create_app
 from records.errors import ItemError
-from records.tables.schemas import TABLES, Row
+from records.tables.schemas import Row
+from records.tables.tables import TABLES
 from synth.engine.stages import Item, ItemResult, dropped
 from synth.judging.decision import counting
 from synth.judging.grading import Recorded, grade, grading_id_of, plan_grading

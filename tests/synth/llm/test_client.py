@@ -23,7 +23,7 @@ from records.errors import (
     UnavailableError,
 )
 from records.store.journal import ShardJournal
-from records.tables.schemas import TABLES
+from records.tables.tables import TABLES
 from synth.llm.budget import Budget
 from synth.llm.client import LLM, Completion
 from synth.llm.gateway import Gateway

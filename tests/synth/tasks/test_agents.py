@@ -10,8 +10,8 @@ import pytest
 
 from records.digest import digest
 from records.errors import ConfigError, ItemError
-from records.tables.schemas import TABLES
 from records.tables.splits import split_of
+from records.tables.tables import TABLES
 from sandboxes.mcp.servers import ServerConfig, builtin_servers
 from synth.episode.tools import code_environments as coding
 from synth.llm.settings.config import ModelConfig, RoleConfig

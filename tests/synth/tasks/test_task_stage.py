@@ -11,11 +11,13 @@ from typing import Any
 import pytest
 
 from records.errors import ItemError
-from records.tables.schemas import TABLES, Row
+from records.tables.schemas import Row
+from records.tables.tables import TABLES
 from synth.llm.settings.config import RoleConfig
 from synth.rubrics.built_in import mentions
 from synth.rubrics.criteria import Rubric
 from synth.tasks.config import BLOCK, TaskConfig
+from synth.tasks.forms.forms import ALL_PLAIN
 from synth.tasks.goals.goals import Asked, Draft, Fact, Goal
 from synth.tasks.proof.proving import UnprovedError
 from synth.tasks.stage import (
@@ -39,6 +41,7 @@ from tool_specs.language.schemas import Validator
 
 GOLDEN = Path(__file__).parent / "golden/tasks.yaml"
 
+PLAIN = TaskConfig(forms=ALL_PLAIN)
 BAKERY = Path(__file__).parents[1] / "fixtures" / "bakery.yaml"
 
 
@@ -77,7 +80,7 @@ def persona(number: int = 0) -> Row:
 
 
 def plans(count: int, generator: RoleConfig = GENERATOR) -> list[TaskPlan]:
-    settings = TaskConfig()
+    settings = PLAIN
     return plan_tasks(
         settings,
         [agent(i) for i in range(num_agents(count, settings))],
@@ -90,7 +93,7 @@ def plans(count: int, generator: RoleConfig = GENERATOR) -> list[TaskPlan]:
 
 def made(plan: TaskPlan, words: FixedWords | None = None) -> Row | Dropped:
     llm = words or BriefWriter()
-    work = make_task(plan, llm.llm, config=TaskConfig(), sources=sources(), generator=GENERATOR)
+    work = make_task(plan, llm.llm, config=PLAIN, sources=sources(), generator=GENERATOR)
     return asyncio.run(work)
 
 
@@ -158,7 +161,7 @@ def test_what_cannot_run_is_dropped_with_a_reason() -> None:
 def test_rows_have_the_columns_and_say_everything(tmp_path: Path) -> None:
     async def make(llm: Any) -> list[Any]:
         return [
-            await make_task(plan, llm, config=TaskConfig(), sources=sources(), generator=GENERATOR)
+            await make_task(plan, llm, config=PLAIN, sources=sources(), generator=GENERATOR)
             for plan in plans(24)
         ]
 

@@ -9,7 +9,7 @@ import pytest
 
 from records.errors import ConfigError
 from records.tables.columns import decode, encode
-from records.tables.schemas import TABLES
+from records.tables.tables import TABLES
 from tests.tool_specs.conftest import BIKE_RENTAL, CANTEEN
 from tool_specs.domains.catalogue import (
     annotations,

@@ -11,10 +11,12 @@ from hypothesis import strategies as st
 
 from records.errors import ConfigError
 from tests.examples import examples
-from tool_specs.domains.domain import Domain
+from tool_specs.domains.domain import Domain, compile_tools
 from tool_specs.domains.interpreter import CallResult, DomainEnvironment, policy_violations
 from tool_specs.execution import statements as execution
+from tool_specs.execution.programs import Entities, Problems
 from tool_specs.execution.state import EntityRow, State
+from tool_specs.language.domain_file import ToolSpec
 from tool_specs.validation.drawing import draw_arguments
 
 
@@ -333,3 +335,36 @@ def test_equal_states_answer_equally_whatever_led_to_them(bikes: Domain) -> None
     )
     assert fresh.state_hash == environment.state_hash
     assert walk(fresh, 5, 10) == walk(environment, 5, 10)
+
+
+@pytest.mark.parametrize(
+    ("be", "words"),
+    [
+        ("round(2.345, args.n)", "round takes 0 to 9 digits"),
+        ("add_days(date(now()), args.n * 1000000)", "add_days leaves the calendar"),
+        ("add_minutes(now(), args.n * 1000000000)", "add_minutes leaves the calendar"),
+        ("split('a b', args.by)", "split needs a text of at least one character"),
+        ("replace('a b', args.by, 'x')", "replace needs a text of at least one character"),
+        ("part('a b', ' ', args.n - 12)", "part counts from 1"),
+    ],
+)
+def test_an_argument_beyond_what_a_function_takes_is_told_as_the_caller_s(
+    bikes: Domain, be: str, words: str
+) -> None:
+    spec = {
+        "name": "reckon",
+        "description": "Reckon with what is given. Returns found.",
+        "params": {
+            "n": {"type": "integer", "description": "A number."},
+            "by": {"type": "string", "description": "A text."},
+        },
+        "semantics": [{"op": "return", "value": {"found": be, "n": "args.n", "by": "args.by"}}],
+    }
+    problems = Problems()
+    tool = ToolSpec.model_validate(spec)
+    programs = compile_tools([tool], Entities.of(bikes.file), problems)
+    environment = DomainEnvironment.of(bikes.with_tools(programs.values()))
+    assert problems.found == []
+    code, message = failed(environment, "reckon", n=12, by="")
+    assert code == "invalid_arguments"
+    assert words in message

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from records.errors import ConfigError
+from records.errors import ConfigError, ItemError
 from tests.tool_specs.conftest import CANTEEN
 from tool_specs.domains.domain import Domain, load_domain, load_domains
-from tool_specs.domains.interpreter import CallResult, DomainEnvironment
+from tool_specs.domains.interpreter import CallResult, DomainEnvironment, policy_violations
 from tool_specs.domains.loading import read_yaml
+from tool_specs.growth.grown_seed import GrownSeed
 
 DOMAIN = load_domain(CANTEEN)
 
@@ -236,7 +237,7 @@ BACK_IN_TIME = [
         (
             "seed.booking.0",
             OVERDUE,
-            "jobs[hold_lapses].due: booking 'BK-1001' of the seed is due at 2026-03-02T08:59:00",
+            "jobs[hold_lapses].due: booking 'BK-1001' is due at 2026-03-02T08:59:00",
         ),
         ("jobs.1.name", "oven_gets_hot", "jobs repeat oven_gets_hot"),
         ("user_turn", "1 hour", "slack '20 minutes' is less than the user_turn '1 hour'"),
@@ -258,16 +259,52 @@ def test_a_file_with_a_fault_in_time_is_refused(path: str, value: Any, words: st
     assert words in str(caught.value)
 
 
-def test_a_job_that_cannot_run_fails_the_call_and_changes_nothing() -> None:
-    """The seed shows no fault; a guest of eighteen does, when the hold lapses."""
+def overfull() -> DomainEnvironment:
+    """The seed shows no fault; a guest of eighteen does, when the hold lapses at 09:21."""
     data = edited("jobs.hold_lapses.do.0.set", {"seats": "booking.seats + 4", "held_until": "null"})
     environment = DomainEnvironment.of(Domain.of(data, origin="canteen.yaml"))
     environment.call("hold_table", {"guest": "Ines Boulos", "seats": 18})
-    before = environment.state_hash
+    return environment
+
+
+def test_a_job_that_cannot_run_is_counted_and_fails_no_call() -> None:
+    environment = overfull()
     result = environment.call("wait_in_kitchen", {"minutes": 30})
-    assert result.error_code == "internal"
-    assert "job hold_lapses on booking 'BK-1005': booking.seats" in str(result.observation)
-    assert environment.state_hash == before
+    assert not result.is_error
+    assert ("hold_lapses", "BK-1001") in {(c["job"], c["id"]) for c in result.jobs_before}
+    row = environment.get("booking", "BK-1005")
+    assert row is not None
+    assert (row["seats"], row["held_until"] is None) == (18, False)
+    [fault] = environment.job_faults
+    assert fault.job == "hold_lapses"
+    assert "job hold_lapses on booking 'BK-1005': booking.seats" in fault.words
+
+
+def test_a_row_that_a_job_leaves_is_tried_again_when_time_passes_next() -> None:
+    environment = overfull()
+    environment.call("wait_in_kitchen", {"minutes": 30})
+    assert environment.snapshot().job_faults == environment.job_faults
+    row = environment.get("booking", "BK-1005")
+    assert row is not None
+    environment.state.put("booking", "BK-1005", {**row, "seats": 2})
+    environment.state.commit()
+    counted = sum(environment.job_faults.values())
+    [change] = environment.pass_time(0)
+    assert (change["id"], change["after"]["seats"]) == ("BK-1005", 6)
+    assert sum(environment.job_faults.values()) == counted > 0
+
+
+def test_a_patched_state_in_which_a_job_is_due_from_the_start_is_refused() -> None:
+    booking = DOMAIN.seed["booking"][0]
+    late = {**booking, "held_until": "2026-03-02T08:59:00"}
+    with pytest.raises(ConfigError, match="is due at 2026-03-02T08:59:00, and the clock starts"):
+        DomainEnvironment.of(DOMAIN, {"booking": {booking["booking_id"]: late}})
+
+
+def test_no_row_grows_on_which_a_job_is_due_from_the_start() -> None:
+    for number in range(4):
+        state = DOMAIN.start(GrownSeed(rows=400, number=number))
+        assert list(DOMAIN.overdue(state)) == []
 
 
 def test_a_wait_out_of_its_bounds_is_refused() -> None:
@@ -276,3 +313,33 @@ def test_a_wait_out_of_its_bounds_is_refused() -> None:
     result = environment.call("wait_in_kitchen", {"minutes": 240})
     assert result.error_code == "invalid_arguments"
     assert "wait_in_kitchen waits 0 to 10080 minutes, got 14400" in str(result.observation)
+
+
+def test_a_rule_is_judged_when_the_wait_is_over() -> None:
+    """The oven is hot at 09:12, and nobody may wait for more then."""
+    rule = {
+        "id": "no_wait_for_hot_ovens",
+        "text": "Do not wait where an oven is hot.",
+        "tool": "wait_in_kitchen",
+        "forbids": "now() >= '2026-03-02T09:12:00'",
+    }
+    data = copy.deepcopy(read_yaml(CANTEEN)) | {"policy": [rule]}
+    environment = DomainEnvironment.of(Domain.of(data, origin="canteen.yaml"))
+    before = environment.state_hash
+    assert policy_violations(environment, "wait_in_kitchen", {"minutes": 5}) == []
+    assert policy_violations(environment, "wait_in_kitchen", {"minutes": 12}) == [rule["id"]]
+    assert environment.state_hash == before
+
+
+def test_a_rule_that_cannot_be_evaluated_on_a_call_that_succeeds_is_an_error() -> None:
+    rule = {
+        "id": "few",
+        "text": "Do not wait long.",
+        "tool": "wait_in_kitchen",
+        "forbids": "100 / (args.minutes - 5) > 90",
+    }
+    data = copy.deepcopy(read_yaml(CANTEEN)) | {"policy": [rule]}
+    environment = DomainEnvironment.of(Domain.of(data, origin="canteen.yaml"))
+    assert policy_violations(environment, "wait_in_kitchen", {"minutes": 6}) == ["few"]
+    with pytest.raises(ItemError, match=r"policy\[few\].forbids: division"):
+        policy_violations(environment, "wait_in_kitchen", {"minutes": 5})

@@ -6,7 +6,7 @@ import pytest
 
 from records.digest import canonical_json
 from records.tables.columns import encode
-from records.tables.schemas import TABLES
+from records.tables.tables import TABLES
 from tool_specs.importing.dialects import MAX_NODES
 from tool_specs.importing.tool_lists import (
     MAX_LINE,

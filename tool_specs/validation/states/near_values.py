@@ -4,6 +4,7 @@ A call is one tool's call in one state: its arguments, and the rows that it has 
 these and from the constants of the tool come the numbers, days and texts that are worth trying.
 """
 
+import re
 from collections.abc import Iterator, Sequence, Set
 from datetime import datetime, timedelta
 from functools import lru_cache
@@ -21,10 +22,15 @@ _POINTS = 8
 """Numbers of rows that others are computed from."""
 _FAR = 4000
 """Days beyond which no condition looks."""
+_DAY = 24 * 60
+_TIME_OF_DAY = re.compile(r"([01]\d|2[0-3])(?::([0-5]\d))?")
 _SOONEST, _LATEST = "0100-01-01", "9900-01-01"
 
 _CASES = frozenset({"lower", "upper", "title"})
 """Functions that look past capitals."""
+
+_AT_A_TIME = 0.4
+"""Share of date-times at a time of the day that a condition asks for, where one does."""
 
 _ValueSpec = FieldSpec | ParamSpec
 
@@ -46,6 +52,7 @@ class NearValues:
     ) -> None:
         self.domain, self.constants, self.rng = domain, constants, rng
         self.functions = functions
+        self.times = sorted(_times_of_day(constants, functions))
 
     def choice(self, spec: _ValueSpec, name: str, call: NearCall, *, null: bool) -> Any:
         """One value for a field or a parameter of the name; None also where there is none."""
@@ -117,10 +124,26 @@ class NearValues:
         if abs(gap) > _FAR or not _SOONEST < base < _LATEST:
             return None
         moment = datetime.fromisoformat(base)
+        if kind == "datetime" and self.times and self.rng.random() < _AT_A_TIME:
+            minute = self.rng.choice(self.times) + self.rng.choice((0, 0, 1, -1))
+            day = moment.replace(hour=0, minute=0, second=0)
+            return (day + timedelta(days=gap, minutes=minute)).isoformat()
         if kind == "date":
             return (moment + timedelta(days=gap)).date().isoformat()
         moved = timedelta(days=gap) if self.rng.random() < 0.6 else timedelta(minutes=gap)
         return (moment + moved).isoformat()
+
+
+def _times_of_day(constants: Sequence[Any], functions: Set[str]) -> Set[int]:
+    """Minutes since midnight that texts such as 18:00 and 07 name, and numbers of minutes."""
+    found: set[int] = set()
+    for value in constants:
+        if isinstance(value, str) and "format" in functions:
+            if named := _TIME_OF_DAY.fullmatch(value):
+                found.add(int(named[1]) * 60 + int(named[2] or 0))
+        elif type(value) is int and "minutes_between" in functions and 0 < value < _DAY:
+            found.add(value)
+    return found
 
 
 def neighbours_of(value: Any) -> list[Any]:

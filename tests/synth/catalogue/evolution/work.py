@@ -7,7 +7,8 @@ from typing import Any
 from flows.runtime.open_run import open_run
 from records.reading.canonical import canonical_bytes
 from records.store.dataset import Dataset
-from records.tables.schemas import TABLES, Row
+from records.tables.schemas import Row
+from records.tables.tables import TABLES
 from synth.catalogue.evolution.config import EvolveConfig
 from synth.catalogue.evolution.evolve import evolve
 from synth.engine.plans import StageReport

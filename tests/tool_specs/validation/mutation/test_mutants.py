@@ -168,6 +168,11 @@ def test_where_one_mutant_does_not_compile_another_of_the_place_takes_over(boats
         ("date(args.day) == date(now())", "date() "),
         ("days_between(date(trip.starts_at), args.day) > 2", "date()"),
         ("round(boat.seats, 1) > 2", "round()"),
+        ("round((boat.seats + 3) * 0.25 / 4, 4) > 2", "round()"),
+        ("round(average([boat.hourly_rate]), 2) > 2", "round()"),
+        ("args.day <= date(now())", "date()"),
+        ("args.day <= coalesce(args.other, add_days(date(now()), 2))", "date()"),
+        ("format(date(now()), '%d %B') == '02 March'", "date()"),
     ],
 )
 def test_what_is_proved_to_change_nothing_is_no_place(boats: Domain, that: str, gone: str) -> None:
@@ -185,10 +190,41 @@ def test_what_is_proved_to_change_nothing_is_no_place(boats: Domain, that: str, 
         ("trip.returned_at == null or trip.returned_at == trip.starts_at", "returned_at == null'"),
         ("date(trip.starts_at) <= args.day", "without date()"),
         ("round(boat.hourly_rate, 1) > 2", "without round()"),
+        ("round(boat.seats / 3, 2) > 2", "without round()"),
+        ("round(boat.seats / 4, 1) > 2", "without round()"),
+        ("args.day >= date(now())", "without date()"),
+        ("format(date(now()), '%H:%M') == '00:00'", "without date()"),
+        ("format(now(), '%B') == 'March'", "40 days later"),
+        ("boat.hourly_rate * 1000000 > 2", "in place of 1000000"),
+        ("format(now(), '%H:%M') > '21:59'", "another constant in place of '21:59'"),
     ],
 )
 def test_what_is_not_proved_stays_a_place(boats: Domain, that: str, kept: str) -> None:
     assert any(kept in place.words for place in places_with(boats, that))
+
+
+@pytest.mark.parametrize(
+    ("that", "bound"),
+    [
+        ("sum([n - 3 for n in [boat.seats, 2] if n > 3]) > 1", "n >= 3"),
+        ("sum([n for n in [boat.seats, 2] if n != 5 and n > 0]) > 1", "n >= 0"),
+        (
+            "if(trip.returned_at != null and date(trip.returned_at) > args.day, "
+            "date(trip.returned_at), args.day) == args.day",
+            "date(trip.returned_at) >= args.day",
+        ),
+    ],
+)
+def test_a_bound_where_nothing_is_taken_or_added_is_no_place(
+    boats: Domain, that: str, bound: str
+) -> None:
+    assert not [p.words for p in places_with(boats, that) if f"with {bound!r}" in p.words]
+
+
+def test_a_bound_of_a_count_and_of_another_sum_is_a_place(boats: Domain) -> None:
+    for made in ("count([n for n in [boat.seats, 2] if n > 3])", "sum([n for n in [2] if n > 3])"):
+        words = [place.words for place in places_with(boats, f"{made} > 1")]
+        assert "semantics[2].that with 'n >= 3' in place of 'n > 3'" in words
 
 
 def places_with(boats: Domain, that: str) -> list[MutantPlace]:
@@ -198,6 +234,7 @@ def places_with(boats: Domain, that: str) -> list[MutantPlace]:
         {"op": "require", "that": that, "error": "no", "message": "No."},
         {"op": "return", "value": {"boat": "boat"}},
         day={"type": "date"},
+        other={"type": "date", "optional": True},
         trip_id={"type": "string", "ref": "trip"},
     )
     return list(places_of(spec, boats.file))

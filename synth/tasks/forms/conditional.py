@@ -1,0 +1,130 @@
+"""A goal that hangs on what is found: done if a figure is above a limit, else left undone."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from synth.tasks.forms.listings import TRIES
+from synth.tasks.forms.trying import TriedCall, tried
+from synth.tasks.goals.asking import told_label
+from synth.tasks.goals.building import Builder, Grounding
+from synth.tasks.goals.domain_tools import DomainTool
+from synth.tasks.goals.goals import Asked, Fact, Goal, Step
+from synth.tasks.goals.lookup import unique_steps
+from synth.tasks.proof.unsolvable import action_of
+
+LEAST_FIGURE = 3
+"""Smaller figures are told by chance too often."""
+
+CALL_TRIES = 6
+"""Draws of a call that may hang on a figure."""
+
+
+class FoundFigure(NamedTuple):
+    """A figure that a read shows and nobody has said."""
+
+    tool: DomainTool
+    step: Step
+    grounding: Grounding
+    field: str
+    value: int | float
+
+
+def add_conditional(builder: Builder) -> bool:
+    """Append such a goal; False where the state and the tools at hand give none."""
+    writes = [t for t in builder.tools.values() if not t.read_only and not t.waits]
+    for found in findings(builder):
+        about = {
+            param.ref: found.step.arguments[name]
+            for name, param in found.tool.spec.params.items()
+            if param.ref and name in found.step.arguments
+        }
+        fitting = [t for t in writes if not about or t.about & about.keys()]
+        for tool in builder.rng.sample(fitting, min(len(fitting), CALL_TRIES)):
+            arguments = builder.drawn(tool)
+            for name, param in tool.spec.params.items():
+                if param.ref in about and name in arguments:
+                    arguments[name] = about[param.ref]
+            call = tried(builder, tool, arguments)
+            if call is not None:
+                _add(builder, found, tool, call)
+                return True
+    return False
+
+
+def findings(builder: Builder) -> Iterator[FoundFigure]:
+    known = {str(f.value) for goal in builder.goals for f in goal.known}
+    reads = [t for t in builder.tools.values() if t.read_only and not t.waits]
+    for _ in range(TRIES if reads else 0):
+        tool = builder.rng.choice(reads)
+        step = Step(tool=tool.name, arguments=builder.drawn(tool))
+        call = tried(builder, tool, step.arguments)
+        if call is None or not isinstance(call.result.observation, dict):
+            continue
+        figures = [
+            (name, value)
+            for name, value in call.result.observation.items()
+            if _is_figure(value) and str(value) not in known
+        ]
+        if figures:
+            field, value = builder.rng.choice(figures)
+            yield FoundFigure(tool, step, builder.ground(tool, step.arguments), field, value)
+
+
+def _is_figure(value: Any) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and value >= LEAST_FIGURE
+
+
+def limit_for(value: float, *, holds: bool) -> int:
+    """A round limit that the value is above, or is not."""
+    distance = max(1, round(value * 0.2))
+    limit = int(value) - distance if holds else int(value) + distance
+    step = 10 if limit > 40 else 1
+    return limit // step * step if holds else -(-limit // step) * step
+
+
+def _add(builder: Builder, found: FoundFigure, tool: DomainTool, call: TriedCall) -> None:
+    holds = builder.rng.random() < 0.5
+    limit = limit_for(found.value, holds=holds)
+    label = told_label(found.field, found.value)
+    grounding = builder.ground(tool, call.step.arguments)
+    shown = list(found.grounding.facts)
+    facts = [
+        Fact(label=f"limit of {label}", value=limit, param="", needed=False),
+        *shown,
+        *(fact for fact in grounding.facts if fact not in shown),
+    ]
+    told = " and ".join(f"{fact.label} {fact.value}" for fact in shown)
+    what = action_of(tool)
+    where = f"the {label} that one finds by this: {action_of(found.tool)}"
+    where += f" ({told})" if told else ""
+    tell = f"In either case, say what the {label} is."
+    goal = Goal(
+        tool=tool.name,
+        description=tool.spec.description,
+        wish=f"Only if {where} is more than {limit}, do this: {what}. Otherwise leave it. {tell}",
+        misreadings=(
+            f"Only if {where} is less than {limit}, do this: {what}. Otherwise leave it. {tell}",
+            f"Whatever {where} is, do this: {what}. {tell}",
+            f"If {where} is more than {limit}, leave this: {what}. Do it at once otherwise. {tell}",
+        ),
+        form="conditional",
+        arguments=call.step.arguments,
+        labels=grounding.labels,
+        known=tuple(facts),
+        asks=(Asked(label=label, values=(found.value,)),),
+        steps=tuple(
+            unique_steps(
+                [
+                    *(s for s in found.grounding.lookups if s not in builder.plan),
+                    found.step,
+                    *(s for s in grounding.lookups if holds and s not in builder.plan),
+                    *([call.step] if holds else []),
+                ]
+            )
+        ),
+        writes=holds,
+    )
+    builder.goals.append(goal)
+    if holds:
+        builder.keep(goal, call.result, call.after)

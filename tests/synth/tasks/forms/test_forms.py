@@ -1,0 +1,181 @@
+"""Goals with structure: proved, never dictated, and another reading of the words fails."""
+
+from functools import cache
+from typing import Any
+
+import pytest
+
+from records.digest import digest
+from synth.tasks.composing import DomainTasks
+from synth.tasks.forms.conditional import limit_for
+from synth.tasks.forms.forms import ADDERS, ALL_PLAIN, FormShares
+from synth.tasks.goals.domain_tools import tools_of
+from synth.tasks.goals.goals import Goal, GoalForm, Step
+from synth.tasks.goals.lookup import rows_in
+from synth.tasks.goals.variants import VariantShares
+from synth.tasks.proof.proving import UnprovedError, check_derivable
+from tests.synth.task_cases import SHARES, Case, domains
+
+PER_DOMAIN = 4
+NORMAL = VariantShares.model_validate(dict.fromkeys(VariantShares.model_fields, 0.0))
+
+
+def shares_of(form: GoalForm) -> FormShares:
+    """Mostly of one form; second thoughts need something to think again about."""
+    wanted = {form: 0.6 if form == "corrected" else 1.0}
+    return FormShares.model_validate(ALL_PLAIN.model_dump() | wanted)
+
+
+@cache
+def made(form: GoalForm) -> tuple[Case, ...]:
+    found = []
+    for domain in domains():
+        tools = dict(tools_of(domain))
+        tasks = DomainTasks(domain, list(tools), forms=shares_of(form), variants=NORMAL)
+        for i in range(PER_DOMAIN):
+            item = digest("form", form, domain.name, i)
+            try:
+                complexity, draft, proof = tasks.make(item, shares=SHARES, disclosure="mixed")
+            except UnprovedError:
+                continue
+            if any(goal.form == form for goal in draft.goals):
+                found.append(Case(domain, tools, complexity, draft, proof.rubric))
+    return tuple(found)
+
+
+def goals(form: GoalForm) -> list[tuple[Case, Goal, int]]:
+    """Each goal of the form that is the last one of its task, and where its steps begin: what
+    follows a goal may need what it did."""
+    found = []
+    for case in made(form):
+        goal = case.draft.goals[-1]
+        if goal.form == form:
+            found.append((case, goal, len(case.draft.plan) - len(goal.steps)))
+    assert len(found) >= 4, f"too few {form} goals to say anything"
+    return found
+
+
+def passes(case: Case, plan: list[Step]) -> bool:
+    return case.failed(case.play(plan)) == set()
+
+
+def changed(case: Case, plan: list[Step]) -> list[Any]:
+    return [(c["op"], c["entity"], c["before"], c["after"]) for c in case.play(plan).changes]
+
+
+@pytest.mark.parametrize("form", sorted(ADDERS))
+def test_the_reference_passes_and_uses_nothing_unsaid(form: GoalForm) -> None:
+    assert len(made(form)) >= 6
+    for case in made(form):
+        assert passes(case, list(case.draft.plan))
+        check_derivable(case.draft, case.play().calls)
+        assert case.draft.proved["forms"] == [goal.form for goal in case.draft.goals]
+
+
+@pytest.mark.parametrize("form", sorted(ADDERS))
+def test_a_goal_says_exactly_what_is_meant_and_what_is_not(form: GoalForm) -> None:
+    for case in made(form):
+        for goal in (goal for goal in case.draft.goals if goal.form == form):
+            assert len({goal.wish, *goal.misreadings}) == 1 + len(goal.misreadings) >= 3
+
+
+@pytest.mark.parametrize("form", sorted(ADDERS))
+def test_the_same_item_is_the_same_task(form: GoalForm) -> None:
+    drafts = [case.draft for case in made(form)]
+    made.cache_clear()
+    assert [case.draft for case in made(form)] == drafts
+
+
+def test_another_candidate_than_the_chosen_one_fails() -> None:
+    tried = 0
+    for case, goal, begin in goals("chosen"):
+        told = {str(fact.value) for g in case.draft.goals for fact in g.known}
+        *reads, call = goal.steps
+        (param,) = call.arguments.keys() - goal.arguments.keys()
+        entity = case.tools[call.tool].spec.params[param].ref or ""
+        assert call.arguments[param] not in told
+        plan = list(case.draft.plan)
+        key = case.domain.entities[entity].key
+        before = case.environment(plan[:begin])
+        shown = [before.snapshot().call(s.tool, s.arguments).observation for s in reads]
+        others = {row[key] for answer in shown for row in rows_in(answer, key)}
+        for other in sorted(others - {call.arguments[param]}):
+            wrong = call.model_copy(update={"arguments": call.arguments | {param: other}})
+            if goal.writes and changed(case, [*plan[:-1], wrong]) != changed(case, plan):
+                tried += 1
+                assert not passes(case, [*plan[:-1], wrong])
+    assert tried >= 5
+
+
+def test_one_of_a_set_too_few_or_too_many_fails() -> None:
+    for case, goal, begin in goals("for_each"):
+        plan = list(case.draft.plan)
+        calls = [step for step in goal.steps if step.tool == goal.tool]
+        assert len(calls) >= 2
+        for left_out in calls:
+            assert not passes(case, [step for step in plan if step != left_out])
+        (param,) = calls[0].arguments.keys() - goal.arguments.keys()
+        entity = case.tools[goal.tool].spec.params[param].ref or ""
+        named = {step.arguments[param] for step in calls}
+        after = case.environment(plan)
+        for row in after.rows(entity):
+            one = row[case.domain.entities[entity].key]
+            extra = Step(tool=goal.tool, arguments=goal.arguments | {param: one})
+            result = after.snapshot().call(extra.tool, extra.arguments)
+            if one not in named and not result.is_error and result.diff:
+                assert not passes(case, [*plan, extra])
+        assert begin >= 0
+
+
+def test_what_hangs_on_a_figure_is_done_or_left() -> None:
+    seen = set()
+    for case, goal, _ in goals("conditional"):
+        plan = list(case.draft.plan)
+        call = Step(tool=goal.tool, arguments=goal.arguments)
+        seen.add(goal.writes)
+        other = [step for step in plan if step != call] if goal.writes else [*plan, call]
+        assert not passes(case, other)
+        limit = next(fact.value for fact in goal.known if fact.label.startswith("limit of "))
+        (asked,) = goal.asks
+        assert (asked.values[0] > limit) == goal.writes  # type: ignore[operator]
+    assert seen == {True, False}
+
+
+@pytest.mark.parametrize("value", [3, 4.5, 9, 41, 120.75, 5000])
+def test_limits_are_below_or_above_the_figure(value: float) -> None:
+    assert 0 <= limit_for(value, holds=True) < value < limit_for(value, holds=False)
+
+
+def test_a_first_choice_that_is_refused_gives_way_to_the_second() -> None:
+    for case, goal, begin in goals("fallback"):
+        plan = list(case.draft.plan)
+        call = goal.steps[-1]
+        first = {f.param for f in goal.known if f.label.startswith("first choice")}
+        assert first
+        assert passes(case, plan)
+        assert not passes(case, plan[: plan.index(call)])
+        assert begin >= 0
+
+
+def test_second_thoughts_count() -> None:
+    for case, goal, begin in goals("corrected"):
+        plan = list(case.draft.plan)
+        assert not passes(case, plan[:begin])
+        earlier = [step for step in plan[:begin] if step.tool == goal.tool]
+        assert any(step.arguments.keys() == goal.arguments.keys() for step in earlier)
+
+
+def test_without_forms_tasks_are_as_if_there_were_none() -> None:
+    domain = domains()[0]
+    plain = DomainTasks(domain, list(tools_of(domain)))
+    none = DomainTasks(domain, list(tools_of(domain)), forms=ALL_PLAIN)
+    for i in range(3):
+        item = digest("plain", i)
+        drafts = [t.make(item, shares=SHARES, disclosure="mixed")[1] for t in (plain, none)]
+        assert drafts[0] == drafts[1]
+        assert {goal.form for goal in drafts[0].goals} == {"plain"}
+
+
+def test_shares_of_forms_leave_room() -> None:
+    with pytest.raises(ValueError, match=r"may add up to 1 at most, got 1\.20"):
+        FormShares(chosen=0.9, for_each=0.0, conditional=0.3, fallback=0.0, corrected=0.0)
