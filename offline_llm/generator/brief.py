@@ -114,6 +114,8 @@ def _user_goal(step: dict[str, Any], index: int, manner: str, rng: Random) -> st
         text = rng.choice(("Second, {}",) if waits else _NEXT).format(_lowered(text))
     text = text if manner == "short" else text[:1].upper() + text[1:]
     text = f"{text} {_asking(step, rng)}".strip()
+    if step.get("once"):
+        text += f" It may have to wait. What it waits for: {step['once']}"
     return f"{text} Do it only once the first is done." if waits else text
 
 

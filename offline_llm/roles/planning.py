@@ -17,6 +17,7 @@ from offline_llm.reading.unclear import readings, which
 from offline_llm.roles.arguments import CallDraft, arguments_for
 from offline_llm.roles.reckoning import reckoned
 from offline_llm.roles.repair import repaired
+from offline_llm.roles.waiting import next_wait
 
 MAX_TRIES = 4
 """Calls with the same arguments when they fail for a passing reason: the first and 3 more."""
@@ -57,6 +58,8 @@ def next_step(goal: UserGoal, talk: Dialogue, tools: list[Tool], today: str) -> 
     missing = draft.missing
     if made and not made[-1].error and not (tool.reads and _is_other(made[-1], draft, tool)):
         return Action("done", tool, result=made[-1])
+    if made and made[-1].error and (step := next_wait(goal, talk, tools, made[-1], today)):
+        return Action("look_up" if step[0].reads else "call", tool, (step,))
     if made and made[-1].error and (again := _after_error(tool, made, draft)):
         return again
     if draft.reads and len(goal.calls) - len(made) < MAX_READS:

@@ -14,7 +14,7 @@ from synth.tasks.goals.knowledge import Leaf, label_of, leaves, plain_values, si
 from synth.tasks.goals.lookup import Lookups, Views, unique_steps
 from synth.tasks.goals.waiting import (
     NOT_DECLARED,
-    Moment,
+    DueMoment,
     WaitingTool,
     rows_near,
     taken_back,
@@ -156,7 +156,7 @@ class Builder:
         return False
 
     def _add_after_wait(
-        self, waiting: WaitingTool, tool: DomainTool, moments: Sequence[Moment]
+        self, waiting: WaitingTool, tool: DomainTool, moments: Sequence[DueMoment]
     ) -> bool:
         """Append a call of the tool, with a wait for the first of the moments that makes it
         possible."""

@@ -1,6 +1,6 @@
 """What comes about by itself while an agent waits, and the tools that a domain has to wait with."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from random import Random
 from typing import NamedTuple
@@ -22,7 +22,7 @@ NOT_DECLARED = frozenset({"internal", "invalid_arguments"})
 _MINUTE_S = 60
 
 
-class Moment(NamedTuple):
+class DueMoment(NamedTuple):
     """A job runs, on one row or several."""
 
     minutes: int
@@ -41,7 +41,7 @@ class WaitingTool(NamedTuple):
     least: int
     most: int
 
-    def moments(self, environment: DomainEnvironment) -> list[Moment]:
+    def moments(self, environment: DomainEnvironment) -> list[DueMoment]:
         """When one call could have waited for what, in order. A minute in which two jobs run is
         none: nobody could say which of them was waited for."""
         begin = environment.snapshot()
@@ -56,7 +56,7 @@ class WaitingTool(NamedTuple):
             jobs = found.setdefault(-int(-passed.total_seconds() // _MINUTE_S), {})
             jobs.setdefault(change["job"], set()).add((change["entity"], change["id"]))
         return [
-            Moment(minutes, job, frozenset(rows))
+            DueMoment(minutes, job, frozenset(rows))
             for minutes, jobs in sorted(found.items())
             if self.least < minutes <= self.most and len(jobs) == 1
             for job, rows in jobs.items()
@@ -112,18 +112,23 @@ def rows_near(
 
 def taken_back(
     domain: Domain,
-    moment: Moment,
+    moment: DueMoment,
     before: DomainEnvironment,
     ready: DomainEnvironment,
     after: DomainEnvironment,
 ) -> bool:
-    """Whether a call only undoes what was waited for: whatever status the job changed is again what
-    it was before the wait. Nobody waits for a door to open so that it can be shut."""
-    again: list[bool] = []
+    """Whether a call only undoes what was waited for: of every kind of row of which the job changed
+    the status, one is again what it was before the wait. Nobody waits for a door to open so that
+    it can be shut; but who waits for one run to end may begin the next one on the same machine."""
+    undone: dict[str, list[bool]] = {}
     for entity, key in moment.rows:
         rows = [environment.get(entity, key) or {} for environment in (before, ready, after)]
-        for name, field in domain.entities[entity].fields.items():
-            first, then, last = (row.get(name) for row in rows)
-            if field.type in ("enum", "boolean") and first != then:
-                again.append(first == last)
-    return bool(again) and all(again)
+        first, then, last = (_status(domain, entity, row) for row in rows)
+        if first != then:
+            undone.setdefault(entity, []).append(first == last)
+    return bool(undone) and all(map(any, undone.values()))
+
+
+def _status(domain: Domain, entity: str, row: Mapping[str, object]) -> list[object]:
+    fields = domain.entities[entity].fields.items()
+    return [row.get(name) for name, field in fields if field.type in ("enum", "boolean")]
