@@ -158,11 +158,21 @@ def test_a_first_choice_that_is_refused_gives_way_to_the_second() -> None:
 
 
 def test_second_thoughts_count() -> None:
+    anew, back = 0, 0
     for case, goal, begin in goals("corrected"):
         plan = list(case.draft.plan)
         assert not passes(case, plan[:begin])
-        earlier = [step for step in plan[:begin] if step.tool == goal.tool]
-        assert any(step.arguments.keys() == goal.arguments.keys() for step in earlier)
+        if goal.known[0].label.endswith("on second thoughts"):
+            once = [*(step for step in plan[:begin] if step.tool != goal.tool), plan[-1]]
+            assert passes(case, once), "the second call adds to the first in place of replacing it"
+            anew += 1
+        else:
+            before = {(c["entity"], c["id"]) for c in case.play(plan[:begin]).changes}
+            both = {(c["entity"], c["id"]) for c in case.play(plan).changes}
+            assert both <= before, "what goes back on a call touches nothing else"
+            back += 1
+    assert anew + back >= 4
+    assert back
 
 
 def test_without_forms_tasks_are_as_if_there_were_none() -> None:
