@@ -153,8 +153,8 @@ def _gone_back_on(
     goal = Goal(
         tool=tool.name,
         description=tool.spec.description,
-        wish=f"Second thoughts about what was asked before ({old}): for that same {same}, and after "
-        f"it was done, this is wanted: {what}.",
+        wish=f"Second thoughts about what was asked before ({old}): for that same {same}, and "
+        f"after it was done, this is wanted: {what}.",
         misreadings=(
             f"What was asked before ({old}) is to stay as it is; for another {same}, this is "
             f"wanted: {what}.",
@@ -166,9 +166,7 @@ def _gone_back_on(
         labels=grounding.labels,
         known=tuple(grounding.facts),
         asks=builder.asked_of(tool, made[0], grounding.facts),
-        steps=tuple(
-            unique_steps([*(s for s in grounding.lookups if s not in builder.plan), step])
-        ),
+        steps=tuple(unique_steps([*(s for s in grounding.lookups if s not in builder.plan), step])),
         writes=True,
     )
     builder.goals.append(goal)
