@@ -14,6 +14,7 @@ from pydantic import Field
 from records.config import Config
 from records.seeds import rng_of
 from synth.tasks.forms.forms import ALL_PLAIN, FormShares, add_of_form
+from synth.tasks.forms.traded import add_traded
 from synth.tasks.goals.arguments import Drawer
 from synth.tasks.goals.building import TRIES, Builder
 from synth.tasks.goals.domain_tools import tools_of
@@ -202,9 +203,11 @@ class DomainTasks:
             case "against_policy":
                 self._add_normal(builder, min(num_goals - 1, 2), rng)
                 proved = self._add_forbidden(builder, before, rng)
+                proved = self._traded(builder, before, rng, forbidden=True) or proved
             case "missing_tool":
                 self._add_normal(builder, max(1, min(num_goals - 1, 2)), rng)
                 proved = self._add_lacking(builder, before, rng)
+                proved = self._traded(builder, before, rng, forbidden=False) or proved
             case "irrelevant_tool":
                 self._add_normal(builder, max(1, min(num_goals - 1, 2)), rng)
                 proved = self._add_irrelevant(builder, rng)
@@ -225,6 +228,8 @@ class DomainTasks:
         draft = Draft(variant=variant, goals=goals, initial_state=patch, proved=proved)
         if any(goal.form != "plain" for goal in goals):
             how = {"plan": "built", "depth": len(draft.plan), "forms": [g.form for g in goals]}
+            if twins := [goal.twin for goal in goals if goal.twin is not None]:
+                how["twins"] = twins
             return draft.model_copy(update={"proved": draft.proved | how})
         draft = self._searched(draft, before, builder.views)
         for goal in goals:
@@ -317,6 +322,23 @@ class DomainTasks:
                 return {"out_of_reach": obstacle._asdict()}
             unproved = True
         raise UnprovedError("other_tools_may_do_it" if unproved else "no_goal_found")
+
+    def _traded(
+        self, builder: Builder, before: DomainEnvironment, rng: Random, *, forbidden: bool
+    ) -> dict[str, Any] | None:
+        """The proof that the last goal is out of reach after what it is traded for, too; None
+        without a trade."""
+        share = self._forms.traded
+        if not share or rng.random() >= share:
+            return None
+        wanted = builder.goals[-1]
+        if not add_traded(builder, self._all[wanted.tool]):
+            return None
+        reach, changes = self._reach(builder, before), builder.changes_if_granted(wanted)
+        obstacle = reach.violation(changes) if forbidden else reach.obstacle(changes)
+        if obstacle is None:
+            raise UnprovedError("trade_not_proved")
+        return {"out_of_reach": obstacle._asdict()}
 
     def _add_irrelevant(self, builder: Builder, rng: Random) -> dict[str, Any]:
         names = [*self._domain.entities, *self._all]

@@ -112,6 +112,7 @@ class TaskConfig(Config):
                 "conditional": 0.1,
                 "fallback": 0.06,
                 "corrected": 0.05,
+                "traded": 0.25,
             },
             "personas_per_block": 16,
             "max_turns": {"base": 8, "per_step": 2, "per_goal": 4, "on_code": 48},

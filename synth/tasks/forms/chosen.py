@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from synth.tasks.forms.listings import ShownRows, listings, takers
-from synth.tasks.forms.trying import TriedCall, tried, without
+from synth.tasks.forms.trying import TriedCall, told_of, tried, without
 from synth.tasks.goals.building import Builder
 from synth.tasks.goals.domain_tools import DomainTool
 from synth.tasks.goals.goals import Goal
@@ -73,7 +73,8 @@ def _goal(
     asks = builder.asked_of(tool, call.result, facts)
     if tool.read_only and not asks:
         return None
-    what, which = action_of(tool), extreme(field, values, most=most)
+    what = action_of(tool) + told_of(grounding.facts)
+    which = extreme(field, values, most=most)
     other = extreme(field, values, most=not most)
     entity = words_of(listing.entity)
     start = f"{what[:1].upper()}{what[1:]}. The {entity} is the one"

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from synth.tasks.forms.listings import TRIES
-from synth.tasks.forms.trying import TriedCall, tried
+from synth.tasks.forms.trying import TriedCall, told_of, tried
+from synth.tasks.forms.twins import twin_by_patch, twin_by_row
 from synth.tasks.goals.asking import told_label
 from synth.tasks.goals.building import Builder, Grounding
 from synth.tasks.goals.domain_tools import DomainTool
@@ -45,8 +46,7 @@ def add_conditional(builder: Builder) -> bool:
                 if param.ref in about and name in arguments:
                     arguments[name] = about[param.ref]
             call = tried(builder, tool, arguments)
-            if call is not None:
-                _add(builder, found, tool, call)
+            if call is not None and _add(builder, found, tool, call):
                 return True
     return False
 
@@ -83,9 +83,12 @@ def limit_for(value: float, *, holds: bool) -> int:
     return limit // step * step if holds else -(-limit // step) * step
 
 
-def _add(builder: Builder, found: FoundFigure, tool: DomainTool, call: TriedCall) -> None:
+def _add(builder: Builder, found: FoundFigure, tool: DomainTool, call: TriedCall) -> bool:
     holds = builder.rng.random() < 0.5
     limit = limit_for(found.value, holds=holds)
+    twin = _twin(builder, found, tool, call, limit, holds=holds)
+    if twin is None:
+        return False
     label = told_label(found.field, found.value)
     grounding = builder.ground(tool, call.step.arguments)
     shown = list(found.grounding.facts)
@@ -94,10 +97,8 @@ def _add(builder: Builder, found: FoundFigure, tool: DomainTool, call: TriedCall
         *shown,
         *(fact for fact in grounding.facts if fact not in shown),
     ]
-    told = " and ".join(f"{fact.label} {fact.value}" for fact in shown)
-    what = action_of(tool)
-    where = f"the {label} that one finds by this: {action_of(found.tool)}"
-    where += f" ({told})" if told else ""
+    what = action_of(tool) + told_of(grounding.facts)
+    where = f"the {label} that one finds by this: {action_of(found.tool)}{told_of(shown)}"
     tell = f"In either case, say what the {label} is."
     goal = Goal(
         tool=tool.name,
@@ -113,6 +114,7 @@ def _add(builder: Builder, found: FoundFigure, tool: DomainTool, call: TriedCall
         labels=grounding.labels,
         known=tuple(facts),
         asks=(Asked(label=label, values=(found.value,)),),
+        twin=twin,
         steps=tuple(
             unique_steps(
                 [
@@ -128,3 +130,27 @@ def _add(builder: Builder, found: FoundFigure, tool: DomainTool, call: TriedCall
     builder.goals.append(goal)
     if holds:
         builder.keep(goal, call.result, call.after)
+    return True
+
+
+def _twin(
+    builder: Builder,
+    found: FoundFigure,
+    tool: DomainTool,
+    call: TriedCall,
+    limit: int,
+    *,
+    holds: bool,
+) -> dict[str, Any] | None:
+    given = found.step.arguments
+    shared = {
+        name: tuple(
+            other
+            for other, theirs in tool.spec.params.items()
+            if theirs.ref == param.ref and call.step.arguments.get(other) == given[name]
+        )
+        for name, param in found.tool.spec.params.items()
+        if param.ref and name in given
+    }
+    where = (builder, found.step, found.field, limit, call.step)
+    return twin_by_patch(*where, holds=holds) or twin_by_row(*where, shared, holds=holds)

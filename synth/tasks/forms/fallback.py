@@ -1,6 +1,6 @@
 """A goal with a first choice that the world refuses and a second one that is then taken."""
 
-from synth.tasks.forms.trying import tried
+from synth.tasks.forms.trying import told_of, tried
 from synth.tasks.goals.building import Builder
 from synth.tasks.goals.domain_tools import DomainTool
 from synth.tasks.goals.goals import Fact, Goal
@@ -38,7 +38,10 @@ def _added(builder: Builder, tool: DomainTool, param: str) -> bool:
         first = arguments | {param: other}
         refused = builder.environment.snapshot().call(tool.name, first)
         if refused.is_error and refused.error_code not in NOT_DECLARED:
-            own = builder.ground(tool, {param: other}).facts
+            grounded = builder.ground(tool, {param: other})
+            if not grounded.lookups:
+                continue  # people have no name for it
+            own = grounded.facts
             grounding = builder.ground(tool, arguments)
             theirs = [fact for fact in grounding.facts if fact.param == param]
             rest = [fact for fact in grounding.facts if fact.param != param]
@@ -46,7 +49,7 @@ def _added(builder: Builder, tool: DomainTool, param: str) -> bool:
             a, b = (", ".join(str(fact.value) for fact in part) for part in (own, theirs))
             if a == b:
                 continue
-            what = f"{action_of(tool)[:1].upper()}{action_of(tool)[1:]}"
+            what = f"{action_of(tool)[:1].upper()}{action_of(tool)[1:]}{told_of(rest)}"
             goal = Goal(
                 tool=tool.name,
                 description=tool.spec.description,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from synth.tasks.forms.listings import ShownRows, listings, takers
-from synth.tasks.forms.trying import TriedCall, tried, without
+from synth.tasks.forms.trying import TriedCall, told_of, tried, without
 from synth.tasks.goals.building import Builder
 from synth.tasks.goals.domain_tools import DomainTool
 from synth.tasks.goals.goals import Goal
@@ -57,7 +57,7 @@ def _add(
     said = without(arguments, param)
     grounding = builder.ground(tool, said)
     facts = [*listing.facts, *(f for f in grounding.facts if f not in listing.facts)]
-    what = action_of(tool)
+    what = action_of(tool) + told_of(grounding.facts)
     start = f"{what[:1].upper()}{what[1:]}. This is wanted"
     goal = Goal(
         tool=tool.name,

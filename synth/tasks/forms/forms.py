@@ -25,7 +25,7 @@ ADDERS: Mapping[GoalForm, Callable[[Builder], bool]] = {
 
 
 class FormShares(Config):
-    """How many of the goals of normal tasks have structure; the others are plain. A goal whose form
+    """How many of the goals have structure; the others are plain. A goal whose form
     the state and the tools at hand do not give is plain as well."""
 
     chosen: float = Field(default=0.15, ge=0.0, le=1.0)
@@ -38,21 +38,28 @@ class FormShares(Config):
     """Share of goals with a first choice that is refused and a second one."""
     corrected: float = Field(default=0.05, ge=0.0, le=1.0)
     """Share of goals that change what an earlier goal has set."""
+    traded: float = Field(default=0.25, ge=0.0, le=1.0)
+    """Share of the tasks against the policy or without the tool, of which the user takes something
+    else in place of what cannot be had, where the tools at hand give it."""
 
     @model_validator(mode="after")
     def _leave_room(self) -> Self:
-        if (total := sum(self.model_dump().values())) > 1.0 + 1e-9:
+        if (total := sum(self._of_goals.values())) > 1.0 + 1e-9:
             raise ValueError(f"shares of all goals may add up to 1 at most, got {total:.2f}")
         return self
 
+    @property
+    def _of_goals(self) -> dict[GoalForm, float]:
+        return {form: getattr(self, form) for form in ADDERS}
+
     def draw(self, rng: Random) -> GoalForm:
-        shares: dict[GoalForm, float] = self.model_dump()  # type: ignore[assignment]
+        shares = self._of_goals
         plain: dict[GoalForm, float] = {"plain": max(0.0, 1.0 - sum(shares.values()))}
         weights = shares | plain
         return rng.choices(list(weights), list(weights.values()))[0]
 
 
-ALL_PLAIN = FormShares(chosen=0, for_each=0, conditional=0, fallback=0, corrected=0)
+ALL_PLAIN = FormShares(chosen=0, for_each=0, conditional=0, fallback=0, corrected=0, traded=0)
 
 
 def add_of_form(builder: Builder, form: GoalForm) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from synth.tasks.forms.trying import told_of
 from synth.tasks.goals.building import Builder, Grounding
 from synth.tasks.goals.domain_tools import DomainTool
 from synth.tasks.goals.goals import Fact, Step
@@ -32,11 +33,9 @@ class ShownRows(NamedTuple):
     @property
     def words(self) -> str:
         """Which rows these are, for a reader who does not see them."""
-        told = " and ".join(f"{fact.label} {fact.value}" for fact in self.grounding.facts)
-        shown = (
-            f"the {words_of(self.entity)} entries that one finds by this: {action_of(self.tool)}"
-        )
-        return f"{shown} ({told})" if told else shown
+        shown = f"the {words_of(self.entity)} entries that one finds by this: "
+        shown += action_of(self.tool)
+        return shown + (told_of(self.facts) or ", with nothing narrowed down")
 
     @property
     def facts(self) -> list[Fact]:

@@ -1,10 +1,11 @@
 """A call that is tried in the state that a goal starts from."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from synth.tasks.goals.building import Builder
 from synth.tasks.goals.domain_tools import DomainTool
-from synth.tasks.goals.goals import Step
+from synth.tasks.goals.goals import Fact, Step
 from tool_specs.domains.interpreter import CallResult, DomainEnvironment, policy_violations
 
 
@@ -34,3 +35,12 @@ def tried(
 
 def without(arguments: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in arguments.items() if key != name}
+
+
+def told_of(facts: Iterable[Fact]) -> str:
+    """` (course subject crafts, seats 8)`, to be put behind what is wanted; empty without facts."""
+    yes_or_no = {True: "yes", False: "no"}
+    told = [
+        f"{f.label} {yes_or_no[f.value] if isinstance(f.value, bool) else f.value}" for f in facts
+    ]
+    return f" ({', '.join(dict.fromkeys(told))})" if told else ""

@@ -52,6 +52,8 @@ class Builder:
     ) -> None:
         """`tools` are those that the agent has; `views` may hold what was looked up already."""
         self.domain = domain
+        self.start = environment
+        """The state before the first goal."""
         self.environment = environment
         self.tools = tools
         self.goals: list[Goal] = []

@@ -17,7 +17,7 @@ Variant = Literal[
 ]
 
 
-GoalForm = Literal["plain", "chosen", "for_each", "conditional", "fallback", "corrected"]
+GoalForm = Literal["plain", "chosen", "for_each", "conditional", "fallback", "corrected", "traded"]
 
 
 class Fact(Strict):
@@ -85,6 +85,9 @@ class Goal(Strict):
 
     misreadings: tuple[str, ...] = ()
     """Sentences of the same kind for what a hasty reader could take the wish for."""
+
+    twin: dict[str, Any] | None = None
+    """Of a goal on a condition: where the same words ask for the other branch. JSON values."""
 
     arguments: dict[str, Any]
     labels: dict[str, str]

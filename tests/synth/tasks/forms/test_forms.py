@@ -15,6 +15,7 @@ from synth.tasks.goals.lookup import rows_in
 from synth.tasks.goals.variants import VariantShares
 from synth.tasks.proof.proving import UnprovedError, check_derivable
 from tests.synth.task_cases import SHARES, Case, domains
+from tool_specs.domains.interpreter import DomainEnvironment
 
 PER_DOMAIN = 4
 NORMAL = VariantShares.model_validate(dict.fromkeys(VariantShares.model_fields, 0.0))
@@ -141,6 +142,33 @@ def test_what_hangs_on_a_figure_is_done_or_left() -> None:
     assert seen == {True, False}
 
 
+def test_a_twin_asks_for_the_other_branch() -> None:
+    """With the figure on the other side, what passed fails and the other branch works."""
+    patched = 0
+    for case, goal, begin in goals("conditional"):
+        plan = list(case.draft.plan)
+        call = Step(tool=goal.tool, arguments=goal.arguments)
+        limit = next(fact.value for fact in goal.known if fact.label.startswith("limit of "))
+        assert goal.twin is not None
+        assert goal.twin in case.draft.proved["twins"]
+        assert (goal.twin["figure"] > limit) != goal.writes  # type: ignore[operator]
+        if "patch" not in goal.twin:
+            continue
+        patched += 1
+        state = {name: dict(rows) for name, rows in case.draft.initial_state.items()}
+        for entity, rows in goal.twin["patch"].items():
+            state.setdefault(entity, {}).update(rows)
+        twin = DomainEnvironment.of(case.domain, state)
+        for step in plan[:begin]:
+            assert not twin.call(step.tool, step.arguments).is_error
+        reads = [step for step in goal.steps if step != call]
+        shown = [twin.snapshot().call(step.tool, step.arguments).observation for step in reads]
+        figures = [v for a in shown if isinstance(a, dict) for v in a.values()]
+        assert goal.twin["figure"] in figures
+        assert goal.writes or not twin.call(call.tool, call.arguments).is_error
+    assert patched
+
+
 @pytest.mark.parametrize("value", [3, 4.5, 9, 41, 120.75, 5000])
 def test_limits_are_below_or_above_the_figure(value: float) -> None:
     assert 0 <= limit_for(value, holds=True) < value < limit_for(value, holds=False)
@@ -158,11 +186,61 @@ def test_a_first_choice_that_is_refused_gives_way_to_the_second() -> None:
 
 
 def test_second_thoughts_count() -> None:
+    anew, back = 0, 0
     for case, goal, begin in goals("corrected"):
         plan = list(case.draft.plan)
         assert not passes(case, plan[:begin])
-        earlier = [step for step in plan[:begin] if step.tool == goal.tool]
-        assert any(step.arguments.keys() == goal.arguments.keys() for step in earlier)
+        if goal.known[0].label.endswith("on second thoughts"):
+            once = [*(step for step in plan[:begin] if step.tool != goal.tool), plan[-1]]
+            assert passes(case, once), "the second call adds to the first in place of replacing it"
+            anew += 1
+        else:
+            before = {(c["entity"], c["id"]) for c in case.play(plan[:begin]).changes}
+            both = {(c["entity"], c["id"]) for c in case.play(plan).changes}
+            assert both <= before, "what goes back on a call touches nothing else"
+            back += 1
+    assert anew + back >= 4
+    assert back
+
+
+@cache
+def trades() -> tuple[Case, ...]:
+    found = []
+    for domain in domains():
+        names = [tool.name for tool in domain.tools]
+        for i, variant in enumerate(("against_policy", "missing_tool") * 2):
+            lacking = names[i::4][:3] if variant == "missing_tool" else []
+            tasks = DomainTasks(
+                domain,
+                set(names) - set(lacking),
+                lacking=lacking,
+                forms=FormShares.model_validate(ALL_PLAIN.model_dump() | {"traded": 1.0}),
+                variants=NORMAL.model_copy(update={variant: 1.0}),
+            )
+            item = digest("trade", domain.name, i)
+            try:
+                complexity, draft, proof = tasks.make(item, shares=SHARES, disclosure="mixed")
+            except UnprovedError:
+                continue
+            if any(goal.form == "traded" for goal in draft.goals):
+                found.append(Case(domain, tasks.tools, complexity, draft, proof.rubric))
+    return tuple(found)
+
+
+def test_what_is_out_of_reach_is_traded_and_not_granted() -> None:
+    assert {case.draft.variant for case in trades()} == {"against_policy", "missing_tool"}
+    for case in trades():
+        plan = list(case.draft.plan)
+        wanted, traded = case.draft.goals[-2:]
+        assert (wanted.possible, traded.possible, traded.form) == (False, True, "traded")
+        assert passes(case, plan)
+        check_derivable(case.draft, case.play().calls)
+        assert case.draft.proved["out_of_reach"]["why"]
+        assert len({traded.wish, *traded.misreadings}) == 3
+        assert "state" in case.failed(case.play([s for s in plan if s != traded.steps[-1]]))
+        forced = Step(tool=wanted.tool, arguments=wanted.arguments)
+        failed = case.failed(case.play([*plan, forced]))
+        assert failed & ({"policy", "refused"} if wanted.tool in case.tools else {"state"})
 
 
 def test_without_forms_tasks_are_as_if_there_were_none() -> None:
@@ -178,4 +256,6 @@ def test_without_forms_tasks_are_as_if_there_were_none() -> None:
 
 def test_shares_of_forms_leave_room() -> None:
     with pytest.raises(ValueError, match=r"may add up to 1 at most, got 1\.20"):
-        FormShares(chosen=0.9, for_each=0.0, conditional=0.3, fallback=0.0, corrected=0.0)
+        FormShares(
+            chosen=0.9, for_each=0.0, conditional=0.3, fallback=0.0, corrected=0.0, traded=0.0
+        )
