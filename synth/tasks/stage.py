@@ -319,8 +319,8 @@ async def _on_code(
 
 
 def _combination(draft: Draft, item_id: str) -> str:
-    """The tools that the plan takes, each as often as it takes it: what is held out is a combination
-    of tools and never just other values. A task without calls stands for itself."""
+    """The tools that the plan takes, each as often as it takes it: what is held out is a
+    combination of tools and never just other values. A task without calls stands for itself."""
     tools = sorted(step.tool for step in draft.plan)
     return digest("combination", tools) if tools else item_id
 
