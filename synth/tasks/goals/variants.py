@@ -1,5 +1,6 @@
 """The variants of tasks: their shares, and the question that takes no tool."""
 
+import re
 from datetime import date, timedelta
 from random import Random
 from typing import Self
@@ -84,8 +85,45 @@ def variant_of(
     return rng.choices(list(weights), list(weights.values()))[0]
 
 
+ABOUT_RULES = 0.7
+"""How often a question without tools is about a rule, where one of the domain holds a figure."""
+
+_FIGURE = re.compile(r"(?<![\w.,:-])\d+(?:[.,]\d+)?(?![\w:-])")
+
+
 def question(domain: Domain, rng: Random) -> Goal:
-    """A question that takes no tool: the agent knows the date, the rest is reckoning."""
+    """A question that takes no tool: the agent knows its rules and the date, the rest is
+    reckoning."""
+    rules = [rule for rule in domain.policy if len(_FIGURE.findall(rule.text)) == 1]
+    if rules and rng.random() < ABOUT_RULES:
+        return _about_rule(rng.choice(rules).text)
+    return _reckoned(domain, rng)
+
+
+def _about_rule(rule: str) -> Goal:
+    figure = _FIGURE.search(rule)
+    assert figure is not None
+    value = float(figure[0].replace(",", "."))
+    return Goal(
+        tool="",
+        description="Ask which figure one of the desk's rules names.",
+        wish="Find out from the assistant, without having anything done, which figure stands where "
+        f"this rule of the desk has dots: {_FIGURE.sub('...', rule)}",
+        arguments={},
+        labels={},
+        known=(),
+        asks=(
+            Asked(
+                label="the figure in that rule",
+                values=(int(value) if value.is_integer() else value,),
+            ),
+        ),
+        steps=(),
+        writes=False,
+    )
+
+
+def _reckoned(domain: Domain, rng: Random) -> Goal:
     today = date.fromisoformat(domain.now[:10])
     days = rng.choice((7, 10, 14, 21, 30, 45, 60, 90))
     amount, times = rng.choice((12.5, 18, 24.75, 35, 49.9, 120)), rng.randint(2, 12)

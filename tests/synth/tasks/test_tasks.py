@@ -12,7 +12,7 @@ from synth.tasks.goals.domain_tools import tools_of
 from synth.tasks.goals.goals import Draft, Step
 from synth.tasks.goals.lookup import rows_in
 from synth.tasks.goals.rubrics import left_open
-from synth.tasks.goals.variants import VariantShares
+from synth.tasks.goals.variants import VariantShares, question
 from synth.tasks.proof.disclosure import disclosed
 from synth.tasks.proof.proving import UnprovedError, check_derivable, prove
 from synth.tasks.proof.reach import Reach
@@ -311,3 +311,15 @@ def test_what_nobody_mentioned_is_left_to_the_agent() -> None:
                     tried += 1
                     assert c.failed(episode) == set(), (c.draft, name)
     assert tried >= 12
+
+
+def test_questions_without_tools_are_mostly_about_the_rules_of_the_desk() -> None:
+    asked = [question(domain, Random(n)) for domain in domains() for n in range(8)]
+    about_rules = [goal for goal in asked if goal.wish]
+    assert len(about_rules) >= 20
+    for goal in about_rules:
+        (value,) = goal.asks[0].values
+        rules = [rule.text for domain in domains() for rule in domain.policy]
+        (rule,) = [text for text in rules if goal.wish.split("dots: ")[1].split("...")[0] in text]
+        assert str(value) in rule.replace(",", ".")
+        assert str(value) not in goal.wish
