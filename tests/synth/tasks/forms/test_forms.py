@@ -60,6 +60,14 @@ def passes(case: Case, plan: list[Step]) -> bool:
     return case.failed(case.play(plan)) == set()
 
 
+def fails_in_state_alone(case: Case, plan: list[Step]) -> bool:
+    """What is wrong is what was done; a call that is too much may break a rule or be harmful, too,
+    and what the call left out would have shown cannot be told."""
+    failed = case.failed(case.play(plan))
+    others = {i for i in failed if not i.startswith(("told", "never", "policy"))}
+    return others == {"state"}
+
+
 def changed(case: Case, plan: list[Step]) -> list[Any]:
     return [(c["op"], c["entity"], c["before"], c["after"]) for c in case.play(plan).changes]
 
@@ -104,7 +112,7 @@ def test_another_candidate_than_the_chosen_one_fails() -> None:
             wrong = call.model_copy(update={"arguments": call.arguments | {param: other}})
             if goal.writes and changed(case, [*plan[:-1], wrong]) != changed(case, plan):
                 tried += 1
-                assert not passes(case, [*plan[:-1], wrong])
+                assert fails_in_state_alone(case, [*plan[:-1], wrong])
     assert tried >= 5
 
 
@@ -114,7 +122,7 @@ def test_one_of_a_set_too_few_or_too_many_fails() -> None:
         calls = [step for step in goal.steps if step.tool == goal.tool]
         assert len(calls) >= 2
         for left_out in calls:
-            assert not passes(case, [step for step in plan if step != left_out])
+            assert fails_in_state_alone(case, [step for step in plan if step != left_out])
         (param,) = calls[0].arguments.keys() - goal.arguments.keys()
         entity = case.tools[goal.tool].spec.params[param].ref or ""
         named = {step.arguments[param] for step in calls}
@@ -124,7 +132,7 @@ def test_one_of_a_set_too_few_or_too_many_fails() -> None:
             extra = Step(tool=goal.tool, arguments=goal.arguments | {param: one})
             result = after.snapshot().call(extra.tool, extra.arguments)
             if one not in named and not result.is_error and result.diff:
-                assert not passes(case, [*plan, extra])
+                assert fails_in_state_alone(case, [*plan, extra])
         assert begin >= 0
 
 
@@ -135,7 +143,7 @@ def test_what_hangs_on_a_figure_is_done_or_left() -> None:
         call = Step(tool=goal.tool, arguments=goal.arguments)
         seen.add(goal.writes)
         other = [step for step in plan if step != call] if goal.writes else [*plan, call]
-        assert not passes(case, other)
+        assert fails_in_state_alone(case, other)
         limit = next(fact.value for fact in goal.known if fact.label.startswith("limit of "))
         (asked,) = goal.asks
         assert (asked.values[0] > limit) == goal.writes  # type: ignore[operator]
@@ -181,7 +189,7 @@ def test_a_first_choice_that_is_refused_gives_way_to_the_second() -> None:
         first = {f.param for f in goal.known if f.label.startswith("first choice")}
         assert first
         assert passes(case, plan)
-        assert not passes(case, plan[: plan.index(call)])
+        assert fails_in_state_alone(case, plan[: plan.index(call)])
         assert begin >= 0
 
 
@@ -189,7 +197,7 @@ def test_second_thoughts_count() -> None:
     anew, back = 0, 0
     for case, goal, begin in goals("corrected"):
         plan = list(case.draft.plan)
-        assert not passes(case, plan[:begin])
+        assert fails_in_state_alone(case, plan[:begin])
         if goal.known[0].label.endswith("on second thoughts"):
             once = [*(step for step in plan[:begin] if step.tool != goal.tool), plan[-1]]
             assert passes(case, once), "the second call adds to the first in place of replacing it"
