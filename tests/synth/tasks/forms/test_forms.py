@@ -1,5 +1,6 @@
 """Goals with structure: proved, never dictated, and another reading of the words fails."""
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -15,7 +16,9 @@ from synth.tasks.goals.lookup import rows_in
 from synth.tasks.goals.variants import VariantShares
 from synth.tasks.proof.proving import UnprovedError, check_derivable
 from tests.synth.task_cases import SHARES, Case, domains
+from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import DomainEnvironment
+from tool_specs.domains.taxonomy import load_taxonomy, taxonomy_files
 
 PER_DOMAIN = 4
 NORMAL = VariantShares.model_validate(dict.fromkeys(VariantShares.model_fields, 0.0))
@@ -29,8 +32,12 @@ def shares_of(form: GoalForm) -> FormShares:
 
 @cache
 def made(form: GoalForm) -> tuple[Case, ...]:
+    return tuple(made_in(domains(), form))
+
+
+def made_in(worlds: Sequence[Domain], form: GoalForm) -> list[Case]:
     found = []
-    for domain in domains():
+    for domain in worlds:
         tools = dict(tools_of(domain))
         tasks = DomainTasks(domain, list(tools), forms=shares_of(form), variants=NORMAL)
         for i in range(PER_DOMAIN):
@@ -41,7 +48,7 @@ def made(form: GoalForm) -> tuple[Case, ...]:
                 continue
             if any(goal.form == form for goal in draft.goals):
                 found.append(Case(domain, tools, complexity, draft, proof.rubric))
-    return tuple(found)
+    return found
 
 
 def goals(form: GoalForm) -> list[tuple[Case, Goal, int]]:
@@ -79,6 +86,17 @@ def test_the_reference_passes_and_uses_nothing_unsaid(form: GoalForm) -> None:
         assert passes(case, list(case.draft.plan))
         check_derivable(case.draft, case.play().calls)
         assert case.draft.proved["forms"] == [goal.form for goal in case.draft.goals]
+
+
+@pytest.mark.scale
+@pytest.mark.parametrize("form", sorted(ADDERS))
+def test_references_pass_in_worlds_of_the_taxonomy(form: GoalForm) -> None:
+    worlds = load_taxonomy(sorted(taxonomy_files())[::12])
+    cases = made_in(worlds, form)
+    assert len({case.domain.file.domain for case in cases}) >= 6
+    for case in cases:
+        assert passes(case, list(case.draft.plan))
+        check_derivable(case.draft, case.play().calls)
 
 
 @pytest.mark.parametrize("form", sorted(ADDERS))
