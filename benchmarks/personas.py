@@ -100,7 +100,8 @@ async def personas_of(llm: LLM, count: int, generator: RoleConfig) -> list[Row]:
 
 async def turns_of(llm: LLM, persona: Row) -> list[WrittenTurn]:
     """Three messages, each after those before it."""
-    prompt = render("user_turn", persona=persona, wishes=WISHES, facts=FACTS, own_tools=[])
+    brief = {"relation": "", "situation": "", "wishes": WISHES, "facts": FACTS}
+    prompt = render("user_turn", persona=persona, own_tools=[], **brief)
     messages: list[dict[str, Any]] = []
     found: list[WrittenTurn] = []
     for turn in range(len(HEARD) + 1):

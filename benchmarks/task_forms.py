@@ -1,123 +1,113 @@
-"""How many drafts come out in each form of goals, and one task of each.
+"""How many tasks with structure the worlds give, by form, and one of each.
 
-    python -m benchmarks.task_forms [--per-domain 20] [--taxonomy 30] [--show]
+    python -m benchmarks.task_forms [DOMAIN ...] [--drafts 20] [--show]
 
-Makes tasks with the default shares over the built-in domains and some of the taxonomy and
-prints the goals by form, what was dropped and why, and tasks in a second of one process beside
-those of plain goals. With --show it prints a task of each form in place of that: what is wished
-for, what it could be taken for, what the user knows, the plan, and what was proved.
+Domains by name or pattern, as `synth domain list` shows them; all that have tools by default. For
+each form, drafts are made in which every goal is to be of that form (every second one for goals on
+second thoughts, which need something to think again about; trades are made of tasks against the
+policy). Prints how many tasks were proved, how
+many of them hold the form, why the others were dropped, and proved tasks/s beside plain ones. With
+`--show`, one task of each form: its wish, what it could be
+taken for, what the user knows, its plan, what is asked, and what was proved.
 """
 
 import argparse
+import json
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from records.digest import digest
 from synth.tasks.composing import Complexity, DomainTasks
-from synth.tasks.forms.forms import ALL_PLAIN, FormShares
-from synth.tasks.goals.domain_tools import tools_of
-from synth.tasks.goals.goals import Draft, Goal, GoalForm
+from synth.tasks.forms.forms import ADDERS, ALL_PLAIN, FormShares
+from synth.tasks.goals.goals import Draft
 from synth.tasks.goals.variants import VariantShares
 from synth.tasks.proof.proving import UnprovedError
-from tool_specs.domains.domain import Domain, load_domains
-from tool_specs.domains.taxonomy import load_taxonomy, taxonomy_files
+from tool_specs.domains.domain import load_domain
+from tool_specs.domains.taxonomy import files_named
 
 SHARES = Complexity(0.3, 0.4, 0.3)
-"""As tasks have it by default."""
-
 NORMAL = VariantShares.model_validate(dict.fromkeys(VariantShares.model_fields, 0.0))
 
-SHOWN: Sequence[GoalForm] = (
-    "chosen",
-    "for_each",
-    "conditional",
-    "fallback",
-    "corrected",
-    "traded",
-)
+
+class FormYield(NamedTuple):
+    proved: int
+    with_form: int
+    dropped: Counter[str]
+    wall_s: float
+    example: tuple[str, Draft] | None
 
 
-def worlds(taxonomy: int) -> list[Domain]:
-    names = sorted(taxonomy_files())
-    drawn = names[:: max(1, len(names) // taxonomy)][:taxonomy] if taxonomy else []
-    return [*load_domains(), *load_taxonomy(drawn)]
+def shares_of(form: str) -> FormShares:
+    share = {"plain": 0.0, "corrected": 0.5}.get(form, 1.0)
+    wanted = {} if form == "plain" else {form: share}
+    return FormShares.model_validate(ALL_PLAIN.model_dump() | wanted)
 
 
-def made(
-    domains: Sequence[Domain], per_domain: int, forms: FormShares
-) -> Iterator[tuple[Domain, Draft | str]]:
-    """Tasks and the reasons of those that were dropped; every second agent lacks some tools."""
-    for domain in domains:
-        names = [tool.name for tool in domain.tools]
-        for i in range(per_domain):
-            lacking = names[i % 4 :: 4] if i % 2 else []
-            tasks = DomainTasks(domain, set(names) - set(lacking), lacking=lacking, forms=forms)
-            item = digest("form", domain.file.domain, i)
+def yield_of(form: str, files: Sequence[Path], drafts: int) -> FormYield:
+    proved = with_form = 0
+    dropped: Counter[str] = Counter()
+    example: tuple[str, Draft] | None = None
+    begun = time.monotonic()
+    for path in files:
+        domain = load_domain(path)
+        names = list(domain.programs)
+        variants = NORMAL.model_copy(update={"against_policy": float(form == "traded")})
+        tasks = DomainTasks(domain, names, forms=shares_of(form), variants=variants)
+        for i in range(drafts):
+            item = digest("task_forms", form, domain.name, i)
             try:
-                yield domain, tasks.make(item, shares=SHARES, disclosure="mixed")[1]
+                _, draft, _ = tasks.make(item, shares=SHARES, disclosure="mixed")
             except UnprovedError as error:
-                yield domain, error.reason
-
-
-def count(domains: Sequence[Domain], per_domain: int, forms: FormShares) -> Iterator[str]:
-    began = time.perf_counter()
-    found = [draft for _, draft in made(domains, per_domain, forms)]
-    seconds = time.perf_counter() - began
-    drafts = [draft for draft in found if isinstance(draft, Draft)]
-    goals = Counter(goal.form for goal in chain.from_iterable(d.goals for d in drafts))
-    with_form = Counter(form for d in drafts for form in {goal.form for goal in d.goals})
-    yield f"{len(drafts)} tasks of {len(found)}, {len(found) / seconds:.1f} tried in a second"
-    for form, number in goals.most_common():
-        share = 1000 * with_form[form] / len(found)
-        yield f"  {form}: {number} goals, in {share:.0f} of 1,000 drafts"
-    for reason, number in Counter(d for d in found if isinstance(d, str)).most_common():
-        yield f"  dropped as {reason}: {number}"
-
-
-def one_of(domains: Sequence[Domain], form: GoalForm) -> Iterator[str]:
-    """The first task that ends with a goal of the form."""
-    forms = FormShares.model_validate(ALL_PLAIN.model_dump() | {form: 0.8})
-    for domain in domains:
-        tasks = DomainTasks(
-            domain,
-            tools_of(domain),
-            forms=forms,
-            variants=NORMAL.model_copy(update={"against_policy": float(form == "traded")}),
-        )
-        for i in range(4):
-            try:
-                _, draft, _ = tasks.make(digest("show", i), shares=SHARES, disclosure="at_once")
-            except UnprovedError:
+                dropped[error.reason] += 1
                 continue
-            if draft.goals[-1].form == form:
-                yield from shown(domain, draft, draft.goals[-1])
-                return
+            proved += 1
+            if any(goal.form == form for goal in draft.goals):
+                with_form += 1
+                if example is None or len(draft.goals) < len(example[1].goals):
+                    example = (domain.name, draft)
+    return FormYield(proved, with_form, dropped, time.monotonic() - begun, example)
 
 
-def shown(domain: Domain, draft: Draft, goal: Goal) -> Iterator[str]:
-    yield f"{goal.form} ({domain.title})"
-    yield f"  wish: {goal.wish}"
-    yield from (f"  not: {text}" for text in goal.misreadings)
-    yield f"  known: {', '.join(f'{fact.label} {fact.value}' for fact in goal.known)}"
-    yield from (f"  plan: {step.tool} {step.arguments}" for step in goal.steps)
-    yield f"  proved: {draft.proved}"
+def shown(form: str, domain: str, draft: Draft) -> str:
+    """Markdown."""
+    lines = [f"### `{form}`, of {domain}", ""]
+    for goal in draft.goals:
+        lines.append(f"- {goal.form}: {goal.sentence}")
+        lines += [f"  - not: {words}" for words in goal.misreadings]
+        told = ", ".join(f"{f.label} {f.value} ({f.when})" for f in goal.known)
+        lines.append(f"  - the user knows: {told or 'nothing'}")
+        lines += [f"  - wants to hear: {asked.label}" for asked in goal.asks]
+        lines += [
+            f"  - `{step.tool}({json.dumps(step.arguments, ensure_ascii=False)})`"
+            for step in goal.steps
+        ]
+    proved = json.dumps(draft.proved, ensure_ascii=False)
+    return "\n".join([*lines, f"- proved: `{proved}`", ""])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--per-domain", type=int, default=20)
-    parser.add_argument("--taxonomy", type=int, default=30, help="domains of it")
-    parser.add_argument("--show", action="store_true")
-    options = parser.parse_args()
-    domains = worlds(options.taxonomy)
-    if options.show:
-        for form in SHOWN:
-            print("\n".join(one_of(domains, form)))
-        return
-    for title, forms in (("default", FormShares()), ("plain", ALL_PLAIN)):
-        print(f"{title}: " + "\n".join(count(domains, options.per_domain, forms)))
+    parser.add_argument("domains", nargs="*", default=["*/*"])
+    parser.add_argument("--drafts", type=int, default=20, help="in each domain and form")
+    parser.add_argument("--show", action="store_true", help="print one task of each form")
+    args = parser.parse_args()
+    paths = {name: path for given in args.domains for name, path in files_named(given).items()}
+    files = [path for path in paths.values() if load_domain(path).tools]
+    print(f"{len(files)} domains, {args.drafts} drafts of each form in each")
+    print("| form | proved | with the form | dropped | tasks/s |\n|---|---|---|---|---|")
+    examples = []
+    for form in ("plain", *ADDERS, "traded"):
+        found = yield_of(form, files, args.drafts)
+        why = ", ".join(f"{reason} {n}" for reason, n in found.dropped.most_common(4)) or "0"
+        rate = found.proved / found.wall_s
+        print(f"| {form} | {found.proved} | {found.with_form} | {why} | {rate:.0f} |", flush=True)
+        if found.example and form != "plain":
+            examples.append(shown(form, *found.example))
+    if args.show:
+        print("", *examples, sep="\n")
 
 
 if __name__ == "__main__":

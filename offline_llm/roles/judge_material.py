@@ -9,10 +9,10 @@ from typing import Any
 
 from offline_llm.reading.filling import Words
 from offline_llm.reading.reading import mentions, today_of
+from offline_llm.reading.reckoning import reckoned
 from offline_llm.reading.results import error_of
 from offline_llm.reading.sections import data, json_of
 from offline_llm.reading.words import plain, stem_set
-from offline_llm.roles.reckoning import reckoned
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,12 @@ from offline_llm.reading.filling import Words, label_of
 from offline_llm.reading.lookups import Known
 from offline_llm.reading.matching import ranked
 from offline_llm.reading.policy import Case, Rule, broken_rule
+from offline_llm.reading.reckoning import reckoned
 from offline_llm.reading.results import PastCall
 from offline_llm.reading.toolbox import Param, Tool
 from offline_llm.reading.unclear import readings, which
 from offline_llm.roles.arguments import CallDraft, arguments_for
-from offline_llm.roles.reckoning import reckoned
-from offline_llm.roles.repair import repaired
-from offline_llm.roles.waiting import next_wait
+from offline_llm.roles.repair import next_wait, repaired
 
 MAX_TRIES = 4
 """Calls with the same arguments when they fail for a passing reason: the first and 3 more."""

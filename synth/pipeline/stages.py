@@ -149,7 +149,7 @@ class OverCatalogue:
         when other agents are planned, or agents were committed since."""
 
         def compare(planned: Sequence[str]) -> dict[str, str]:
-            columns = ("agent_id", "system_prompt", "tool_ids", "domain_id", "server")
+            columns = ("agent_id", "system_prompt", "domain_id", "server")
             agents = filter(None, self.rows_of("agents", columns, planned))
             return near_repeats(agents, self.sources_for_agents())
 
@@ -192,8 +192,7 @@ class OverCatalogue:
         pending = self.run.left_pending("agents")
         if not pending:
             return set()
-        made = filter(None, self.rows_of("agents", ("agent_id",), self.run.ids_of("agents")))
-        return undecided(self.agent_plans(), made, pending, self.repeated_agents())
+        return undecided(self.agent_plans(), pending, self.repeated_agents())
 
     def persona_plans(self) -> list[PersonaPlan]:
         config = self.run.config

@@ -4,7 +4,7 @@ Each try starts from its own seeded state, so a try that comes to nothing costs 
 randomness, and the result depends on the item alone.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from random import Random
 from types import MappingProxyType
 from typing import Any, ClassVar, NamedTuple
@@ -119,11 +119,18 @@ class DomainTasks:
         self._waiting = waiting_tools(self.tools.values()) if domain.jobs else []
 
     def make(
-        self, item_id: str, *, shares: Complexity, disclosure: str, dual_control: float = 0.0
+        self,
+        item_id: str,
+        *,
+        shares: Complexity,
+        disclosure: str,
+        dual_control: float = 0.0,
+        fits: Callable[[Draft], bool] = lambda draft: True,
     ) -> tuple[str, Draft, Proof]:
         """(declared complexity, draft, proof). UnprovedError when no try leads to a proof.
 
-        `dual_control`: share of tasks of which the user must do a step, where it has tools.
+        `dual_control`: share of tasks of which the user must do a step, where it has tools; `fits`:
+        which drafts may become the task.
         """
         rng = rng_of(item_id, "task")
         complexity, num_goals = complexity_of(shares, rng)
@@ -146,6 +153,9 @@ class DomainTasks:
                 variant = "normal"
             try:
                 draft = self._draft(variant, num_goals, own, dual=dual)
+                if not fits(draft):
+                    failure = UnprovedError("of_another_split")
+                    continue
                 draft = self._disclosed(draft, disclosure, rng_of(item_id, "reveals"))
                 proof = prove(self._domain, draft, self.tools, self._extensions, own=self._own)
                 return complexity, draft, proof

@@ -171,8 +171,8 @@ class TaskConfig(Config):
     fails. A grading may set another for stored tasks, in the file of `synth grade --rubric`."""
 
     heldout_share: float = Field(default=HELDOUT_SHARE, ge=0.0, le=1.0)
-    """Share of tasks that are held out by their own digest, those on code by their bug's, beside
-    those of held-out tools and domains: they train nothing and are there to score on."""
+    """Share of combinations of tools whose tasks are held out, and of bugs for tasks on code,
+    beside the tasks of held-out tools and domains: they train nothing and are there to score on."""
 
     @model_validator(mode="after")
     def _shares(self) -> Self:

@@ -37,7 +37,7 @@ from synth.tasks.words.readings import PROMPT as READING_PROMPT
 from tool_specs.domains.catalogue import is_users
 from tool_specs.domains.domain import Domain
 
-STAGE_VERSION = 10
+STAGE_VERSION = 11
 
 SERVER_ATTEMPTS = 4
 """Choices of user goals tried for one task on a real server before it is dropped."""
@@ -207,6 +207,8 @@ def _in_domain(
     # a held-out tool is not even a goal where it is not at hand
     there = sources.of_domain.get(agent["domain_id"], [])
     lacking = {t["name"] for t in there if t["split"] != "heldout_tool"}
+    split = _split(item_id, agent, persona, config)
+    grown = config.growth.grown_seed_of(item_id, split)
     tasks = DomainTasks(
         domain,
         names,
@@ -217,13 +219,21 @@ def _in_domain(
         variants=config.variants,
         mix=config.goals,
         forms=config.forms,
-        grown=config.growth.grown_seed_of(item_id, _split(item_id, agent, persona, config)),
+        grown=grown,
     )
+
+    def is_of_its_split(draft: Draft) -> bool:
+        """What grew for one split stays in it."""
+        return (
+            grown is None or _split(_combination(draft, item_id), agent, persona, config) == split
+        )
+
     made = tasks.make(
         item_id,
         shares=config.shares,
         disclosure=persona["disclosure"],
         dual_control=config.dual_control,
+        fits=is_of_its_split,
     )
     return _Made(*made, {"title": domain.title, "description": domain.description})
 
@@ -308,8 +318,15 @@ async def _on_code(
     }
 
 
-def _split(item_id: str, agent: Row, persona: Row, config: TaskConfig) -> Split:
-    own = own_split("task", item_id, heldout_share=config.heldout_share)
+def _combination(draft: Draft, item_id: str) -> str:
+    """The tools that the plan takes, each as often as it takes it: what is held out is a
+    combination of tools and never just other values. A task without calls stands for itself."""
+    tools = sorted(step.tool for step in draft.plan)
+    return digest("combination", tools) if tools else item_id
+
+
+def _split(combination: str, agent: Row, persona: Row, config: TaskConfig) -> Split:
+    own = own_split("task", combination, heldout_share=config.heldout_share)
     return split_of(own, [agent["split"], persona["split"]])
 
 
@@ -374,7 +391,7 @@ def _row(
         "seed": seed_of(plan.item_id, "episode"),
         "model": generator.model_of(plan.item_id, "generator"),
         "prompt_version": version_of(PROMPT),
-        "split": _split(plan.item_id, agent, persona, config),
+        "split": _split(_combination(draft, plan.item_id), agent, persona, config),
         "user_tool_ids": list(users),
         "num_dependencies": proof.num_dependencies,
         "num_hidden": sum(fact["when"] == "asked" for fact in brief["facts"]),

@@ -1,4 +1,4 @@
-"""Patterns over days and times: spans, what has passed or comes soon, agendas, time left."""
+"""Patterns over days and times: spans, what has passed or comes soon, time left."""
 
 from functools import partial
 from itertools import pairwise
@@ -38,8 +38,6 @@ def ideas(o: Outline) -> Ideas:
                 yield Idea("within", e.name, partial(_within, o, e, f))
             else:
                 yield Idea("recent", e.name, partial(_recent, o, e, f))
-            if f.type == "datetime":
-                yield Idea("day", e.name, partial(_day, o, e, f))
         for first, second in pairwise(moments):
             yield Idea("span", e.name, partial(_span, o, e, first, second))
 
@@ -137,30 +135,6 @@ def _recent(o: Outline, e: Entity, f: Field) -> ToolDraft:
         latest=picked("latest", brief(o, e, "recent", f.name)),
         newest=f"max(latest.{f.name})",
         days_ago=f"days_between(max(latest.{f.name}), now())",
-    )
-
-
-def _day(o: Outline, e: Entity, f: Field) -> ToolDraft:
-    up = [
-        link for link in o.up(e) if not link.field.optional and link.plain and link.parent is not e
-    ]
-    d = ToolDraft(
-        o,
-        pick_of(o, f"day:{e.name}:{f.name}", (f"get_{e.name}_agenda", f"list_{e.many}_on_day"))
-        + ("" if len(e.of("datetime")) == 1 else f"_by_{f.noun}"),
-        f"List the {e.says} of one day in order of their {f.words}",
-    )
-    day = d.param("day", "date", "The day to look at")
-    terms = [f"date({e.name}.{f.name}) == {day}"]
-    if up:
-        p = up[0].parent
-        param = d.id_of(p, optional=True)
-        terms.append(optional(param, f"{e.name}.{up[0].field.name} == {param}"))
-    d.rows(e, both(*terms), e.many, order_by=[f.name])
-    return d.answer(
-        **{e.many: picked(e.many, brief(o, e, "day", f.name))},
-        number_of=f"count({e.many})",
-        first_at=f"min({e.many}.{f.name})",
     )
 
 

@@ -1,8 +1,8 @@
-"""Patterns that measure: totals, tallies, trial values."""
+"""Patterns that measure: totals and tallies."""
 
 from functools import partial
 
-from offline_llm.tools.draft import Impossible, ToolDraft, parent_label
+from offline_llm.tools.draft import Impossible, ToolDraft
 from offline_llm.tools.idea import (
     Idea,
     Ideas,
@@ -22,8 +22,6 @@ def ideas(o: Outline) -> Ideas:
     for e in o:
         for f in e.of(*NUMBERS, optional=False):
             yield Idea("stats", e.name, partial(_stats, o, e, f))
-            if f.verb:
-                yield Idea("preview", e.name, partial(_preview, o, e, f))
         for f in e.of("enum", "boolean", "string", "date", optional=False):
             yield Idea("tally", e.name, partial(_tally, o, e, f))
 
@@ -86,28 +84,6 @@ def _stats(o: Outline, e: Entity, f: Field) -> ToolDraft:
     }
     shown = [["count", "total", "average"], ["average", "lowest", "highest"], list(values)][turn]
     return d.answer(**{name: values[name] for name in shown})
-
-
-def _preview(o: Outline, e: Entity, f: Field) -> ToolDraft:
-    d = ToolDraft(
-        o,
-        f"preview_{f.verb}_{e.name}"
-        if len([x for x in e.fields.values() if x.verb == f.verb]) == 1
-        else f"preview_{e.name}_{f.noun}",
-        f"Show what a new {f.words} would mean for {e.one}, without changing anything",
-    )
-    row = d.row(e)
-    new = d.of_field(f, name=f"new_{f.name}", words=f"The {f.words} to try out")
-    old = f"{row}.{f.name}"
-    d.answer(**{"current": old, "change": f"round({new} - {old}, 2)"})
-    d.answer(
-        percent=f"if({old} == 0, null, round(({new} - {old}) * 100 / {old}, 1))",
-        direction=f"if({new} > {old}, 'up', if({new} < {old}, 'down', 'unchanged'))",
-    )
-    ups = [link for link in o.up(e) if not link.field.optional and link.parent is not e]
-    if ups:
-        d.answer(**{ups[0].field.noun: parent_label(o, ups[0].field, row)})
-    return d
 
 
 def _tally(o: Outline, e: Entity, f: Field) -> ToolDraft:

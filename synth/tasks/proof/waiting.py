@@ -19,7 +19,8 @@ from tool_specs.domains.interpreter import DomainEnvironment
 class _Stop(NamedTuple):
     """The call of a plan that fails, and how."""
 
-    index: int
+    at: int
+    """Its index."""
     code: str | None
 
 
@@ -46,7 +47,7 @@ def shortest_wait(domain: Domain, draft: Draft, waits: DomainTool) -> Draft:
     for steps, call in ((shorter, at + 1), ((*shorter[:at], *shorter[at + 1 :]), at)):
         stop = _stop(domain, draft, steps)
         if stop != (call, awaited.error):
-            how = "gets to the end" if stop is None else f"fails with {stop.code} at {stop.index}"
+            how = "gets to the end" if stop is None else f"fails with {stop.code} at {stop.at}"
             raise UnprovedError("wait_not_proved", f"with a shorter wait the plan {how}")
     wait = {
         "tool": awaited.wait.tool,

@@ -136,8 +136,8 @@ def test_personas_of_a_pending_ones_attributes_are_undecided() -> None:
 
 
 def shown(**columns: Any) -> str:
-    unsaid = {"relation": "", "situation": "", "facts": [], "own_tools": []}
-    prompt = render("user_turn", persona=PERSONA | columns, wishes=["A"], **unsaid)
+    brief = {"relation": "", "situation": "", "wishes": ["A"], "facts": []}
+    prompt = render("user_turn", persona=PERSONA | columns, own_tools=[], **brief)
     return prompt.messages[0]["content"]
 
 

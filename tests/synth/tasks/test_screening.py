@@ -1,12 +1,14 @@
 """Near-duplicates among agents: every pair is found, the first stays, later ones change nothing."""
 
+from dataclasses import replace
 from random import Random
 
 from records.tables.schemas import Row
 from synth.tasks.agents.agents import AgentPlan, AgentSource
 from synth.tasks.agents.forms import draw_form
 from synth.tasks.agents.screening import near_repeats, undecided
-from tool_specs.coverage.duplicates import is_near, shingles_of
+from synth.tasks.agents.skeletons import skeleton_of, words_of
+from tool_specs.coverage.duplicates import THRESHOLD, jaccard
 
 SHOP = AgentSource(
     domain_id="shop",
@@ -22,6 +24,7 @@ TEXT = (
     "patience humour a smile figures dates names at once in plain short long words every day"
 )
 WORDS = TEXT.split()
+OWN = words_of([SHOP.title, SHOP.description, *SHOP.policy])
 FORM = draw_form(Random(0), {"English": 1.0})
 
 
@@ -57,8 +60,9 @@ def test_exactly_those_near_a_kept_one_before_them_are_dropped() -> None:
         found = near_repeats(rows_of(prompts), [SHOP])
         kept: list[int] = []
         for i, prompt in enumerate(prompts):
-            grams = shingles_of([prompt])
-            near = [j for j in kept if is_near(grams, shingles_of([prompts[j]]))]
+            own = skeleton_of(prompt, OWN)
+            others = ((j, skeleton_of(prompts[j], OWN)) for j in kept)
+            near = [j for j, other in others if jaccard(own, other) >= THRESHOLD]
             assert (f"agent-{i:03d}" in found) == bool(near)
             if near:
                 assert found[f"agent-{i:03d}"] in {f"agent-{j:03d}" for j in near}
@@ -75,11 +79,20 @@ def test_a_larger_run_changes_nothing_of_those_before() -> None:
     assert few == {agent: of for agent, of in many.items() if agent < "agent-020"}
 
 
-def test_the_same_words_over_other_tools_are_another_agent() -> None:
-    prompt = "You are patient and exact and you serve the people of the town every day."
-    tools = [["a", "b", "c"], ["a", "b", "c"], ["d", "e", "f"]]
-    found = near_repeats(rows_of([prompt] * 3, tools), [SHOP])
-    assert found == {"agent-001": "agent-000"}
+def test_another_name_and_other_tools_make_no_other_prompt() -> None:
+    prompt = "You answer as {}, and you serve all {} people of the town with patience every day."
+    made = [prompt.format(name, number) for name, number in (("Ada", 9), ("Bo", 12), ("Cy", 3))]
+    made.append("Bring them in, hear them out, and let nobody leave without knowing what is next.")
+    tools = [["a"], ["b"], ["c"], ["a"]]
+    found = near_repeats(rows_of(made, tools), [SHOP])
+    assert found == {"agent-001": "agent-000", "agent-002": "agent-000"}
+
+
+def test_prompts_of_other_domains_are_other_prompts() -> None:
+    other = replace(SHOP, domain_id="mill", title="Mill")
+    rows = rows_of(["You are patient and exact and you serve people every day of the week."] * 2)
+    rows[1] |= {"domain_id": "mill"}
+    assert near_repeats(rows, [SHOP, other]) == {}
 
 
 def test_what_the_domain_says_of_itself_makes_no_two_agents_alike() -> None:
@@ -90,17 +103,19 @@ def test_what_the_domain_says_of_itself_makes_no_two_agents_alike() -> None:
 
 def test_who_may_repeat_an_agent_that_is_not_made_yet_is_undecided() -> None:
     """Whatever the pending ones turn out to be, what is said of the decided agents stays."""
+    sources = [replace(SHOP, domain_id=f"shop-{i}") for i in range(8)]
     settled = 0
     for seed in range(40):
         rng = Random(seed)
-        tools = [rng.choice((["a", "b"], ["c", "d"], ["e"])) for _ in range(40)]
-        rows = rows_of(some_prompts(rng, 40), tools)
-        plans = [planned(row) for row in rows]
+        rows = rows_of(some_prompts(rng, 40))
+        for row in rows:
+            row["domain_id"] = rng.choice(sources).domain_id
+        plans = [planned(row, sources) for row in rows]
         pending = {row["agent_id"] for row in rng.sample(rows, 2)}
         made = [row for row in rows if row["agent_id"] not in pending]
-        now = near_repeats(made, [SHOP])
-        later = near_repeats(rows, [SHOP])
-        waiting = undecided(plans, made, pending, now)
+        now = near_repeats(made, sources)
+        later = near_repeats(rows, sources)
+        waiting = undecided(plans, pending, now)
         assert pending <= waiting
         for row in made:
             agent = row["agent_id"]
@@ -109,6 +124,6 @@ def test_who_may_repeat_an_agent_that_is_not_made_yet_is_undecided() -> None:
     assert settled > 40 * 8
 
 
-def planned(row: Row) -> AgentPlan:
-    tools = tuple({"tool_id": tool} for tool in row["tool_ids"])
-    return AgentPlan(row["agent_id"], SHOP, tools, "one", "some", "calm", FORM)
+def planned(row: Row, sources: list[AgentSource]) -> AgentPlan:
+    source = next(s for s in sources if s.domain_id == row["domain_id"])
+    return AgentPlan(row["agent_id"], source, (), "one", "some", "calm", FORM)

@@ -16,7 +16,7 @@ from records.tables.tables import TABLES
 from synth.llm.settings.config import RoleConfig
 from synth.rubrics.built_in import mentions
 from synth.rubrics.criteria import Rubric
-from synth.tasks.config import BLOCK, TaskConfig
+from synth.tasks.config import BLOCK, GrowthShares, TaskConfig
 from synth.tasks.forms.forms import ALL_PLAIN
 from synth.tasks.goals.goals import Asked, Draft, Fact, Goal
 from synth.tasks.proof.proving import UnprovedError
@@ -37,6 +37,7 @@ from tests.synth.golden import assert_golden
 from tests.synth.scripted import ScriptedApp, model
 from tool_specs.domains.catalogue import domain_id, tool_rows
 from tool_specs.domains.domain import Domain, load_domain
+from tool_specs.growth.grown_seed import GROWN
 from tool_specs.language.schemas import Validator
 
 GOLDEN = Path(__file__).parent / "golden/tasks.yaml"
@@ -416,3 +417,38 @@ def test_golden_tasks() -> None:
     rows = [made(plan, writer) for plan in plans(12, FIXED_GENERATOR)]
     asked = [ask["messages"] for ask in writer.asked]
     assert_golden(GOLDEN, STAGE_VERSION, {"rows": rows, "asked": asked})
+
+
+def test_tasks_on_the_same_tools_are_of_one_split() -> None:
+    """What is held out is a combination of tools, in whatever state and with whatever values."""
+    config = PLAIN.model_copy(update={"heldout_share": 0.4})
+    splits: dict[tuple[str, ...], set[str]] = {}
+    for plan in plans(40):
+        row = asyncio.run(
+            make_task(
+                plan, BriefWriter().llm, config=config, sources=sources(), generator=GENERATOR
+            )
+        )
+        assert isinstance(row, dict)
+        tools = tuple(sorted(step["tool"] for step in row["reference_plan"]))
+        if tools:
+            splits.setdefault(tools, set()).add(row["split"])
+    assert {len(found) for found in splits.values()} == {1}
+    assert {split for found in splits.values() for split in found} == {"train", "heldout_task"}
+    assert len(splits) < 40
+
+
+def test_grown_rows_stay_in_their_split() -> None:
+    growth = GrowthShares(shares={"30": 1.0})
+    config = PLAIN.model_copy(update={"heldout_share": 0.4, "growth": growth})
+    seen = set()
+    for plan in plans(12):
+        row = asyncio.run(
+            make_task(
+                plan, BriefWriter().llm, config=config, sources=sources(), generator=GENERATOR
+            )
+        )
+        if isinstance(row, dict):
+            seen.add(row["split"])
+            assert row["initial_state"][GROWN]["split"] == row["split"]
+    assert seen == {"train", "heldout_task"}

@@ -1,6 +1,7 @@
 """Tasks whose plan waits: for what comes about by itself, as long as is needed and no shorter."""
 
 import copy
+import json
 from functools import cache
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from synth.tasks.proof.waiting import shortest_wait
 from synth.tasks.words.brief import steps_for_words
 from tests.tool_specs.conftest import CANTEEN
 from tool_specs.domains.domain import Domain, load_domain
-from tool_specs.domains.interpreter import DomainEnvironment
+from tool_specs.domains.interpreter import CallResult, DomainEnvironment
 from tool_specs.domains.loading import read_yaml
 from tool_specs.domains.taxonomy import load_taxonomy
 
@@ -98,6 +99,28 @@ def test_the_plan_fails_without_its_wait_and_with_a_shorter_one(path: Path) -> N
     assert len(waits(path)) >= 4
     for draft, proof in waits(path):
         check_wait(load_domain(path), draft, proof)
+
+
+def test_the_plan_of_the_page_on_tasks_is_as_the_page_says() -> None:
+    page = Path(__file__).parents[3].joinpath("docs/tasks.md").read_text(encoding="utf-8")
+    shown = json.loads(page.split("```json\n")[1].split("```")[0])
+    wait, fails = shown["proof"]["wait"], shown["proof"]["wait"]["fails_before"]
+    domain = load_domain(TAXONOMY / f"{shown['domain']}.yaml")
+    for minutes in (None, fails["minutes"], wait["minutes"]):
+        environment = DomainEnvironment.of(domain)
+        results: list[CallResult] = []
+        for step in shown["plan"]:
+            arguments = step["arguments"]
+            if step["tool"] == wait["tool"]:
+                if minutes is None:
+                    continue
+                arguments = arguments | {"minutes": minutes}
+            results.append(environment.call(step["tool"], arguments))
+        assert not any(result.is_error for result in results[:-1])
+        is_long = minutes == wait["minutes"]
+        assert results[-1].error_code == (None if is_long else fails["error"])
+        jobs = {change["job"] for result in results for change in result.jobs_before}
+        assert jobs == ({wait["job"]} if is_long else set())
 
 
 @pytest.mark.scale
