@@ -5,10 +5,9 @@
 Domains by name or pattern, as `synth domain list` shows them; all that have tools by default. For
 each form, drafts are made in which every goal is to be of that form (every second one for goals on
 second thoughts, which need something to think again about; trades are made of tasks against the
-policy). Prints how many tasks were proved, how
-many of them hold the form, why the others were dropped, and proved tasks/s beside plain ones. With
-`--show`, one task of each form: its wish, what it could be
-taken for, what the user knows, its plan, what is asked, and what was proved.
+policy). Prints how many tasks were proved, how many of them hold the form, why the others were
+dropped, and proved tasks/s beside plain ones. With `--show`, one task of each form: its wish, what
+it could be taken for, what the user knows, its plan, what is asked, and what was proved.
 """
 
 import argparse
