@@ -91,7 +91,7 @@ def test_the_reference_passes_and_uses_nothing_unsaid(form: GoalForm) -> None:
 @pytest.mark.scale
 @pytest.mark.parametrize("form", sorted(ADDERS))
 def test_references_pass_in_worlds_of_the_taxonomy(form: GoalForm) -> None:
-    worlds = load_taxonomy(sorted(taxonomy_files())[::12])
+    worlds = load_taxonomy(sorted(taxonomy_files())[::3])
     cases = made_in(worlds, form)
     assert len({case.domain.file.domain for case in cases}) >= 6
     for case in cases:
