@@ -42,6 +42,7 @@ from offline_llm.settings.settings import OfflineSettings
 from records.store.dataset import Dataset
 from records.store.journal import ShardJournal
 from records.tables.schemas import Row
+from records.tables.tables import TABLES
 from synth.episode.environment import EpisodeConfig, EpisodeEnvironment
 from synth.episode.rollout import assistant_message, episode_seed
 from synth.episode.tools.executors import Catalogue
@@ -285,7 +286,7 @@ async def judged(scene: Mapping[str, Any], text: str, *, done: bool) -> TurnFaul
     nothing: Any = partial(asyncio.sleep, 0)
     noted: list[UserFault] = []
     told = Scene(messages, goal_open, len(messages) // 2, (), nothing, noted.append)
-    persona = {
+    persona = TABLES["personas"].defaults | {
         "name": "Robin Vale",
         "background": scene.get("background", "Robin is 44 and runs a small bakery in Leeds."),
         "communication_style": "chatty",

@@ -137,7 +137,8 @@ def own_words(asked: str) -> str:
     for at, word in enumerate(words):
         run += 1
         if run > 2 and word in _OTHERWISE:
-            words[at], run = _OTHERWISE[word], 0
+            words[at] = _OTHERWISE[word]
+            run = int(words[at].endswith(f" {word}"))
         elif run > _RUN:
             words[at], run = f"{word}, please,", 0
     return " ".join(words).removesuffix(",")
