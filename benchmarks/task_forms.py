@@ -4,9 +4,10 @@
 
 Domains by name or pattern, as `synth domain list` shows them; all that have tools by default. For
 each form, drafts are made in which every goal is to be of that form (every second one for goals on
-second thoughts, which need something to think again about). Prints how many tasks were proved, how
-many of them hold the form, why the others were dropped, and proved tasks/s beside plain ones. With
-`--show`, one task of each form: its wish, what the user knows, its plan and what is asked.
+second thoughts, which need something to think again about; trades are made of tasks against the
+policy). Prints how many tasks were proved, how many of them hold the form, why the others were
+dropped, and proved tasks/s beside plain ones. With `--show`, one task of each form: its wish, what
+it could be taken for, what the user knows, its plan, what is asked, and what was proved.
 """
 
 import argparse
@@ -52,7 +53,8 @@ def yield_of(form: str, files: Sequence[Path], drafts: int) -> FormYield:
     for path in files:
         domain = load_domain(path)
         names = list(domain.programs)
-        tasks = DomainTasks(domain, names, forms=shares_of(form), variants=NORMAL)
+        variants = NORMAL.model_copy(update={"against_policy": float(form == "traded")})
+        tasks = DomainTasks(domain, names, forms=shares_of(form), variants=variants)
         for i in range(drafts):
             item = digest("task_forms", form, domain.name, i)
             try:
@@ -81,7 +83,8 @@ def shown(form: str, domain: str, draft: Draft) -> str:
             f"  - `{step.tool}({json.dumps(step.arguments, ensure_ascii=False)})`"
             for step in goal.steps
         ]
-    return "\n".join([*lines, ""])
+    proved = json.dumps(draft.proved, ensure_ascii=False)
+    return "\n".join([*lines, f"- proved: `{proved}`", ""])
 
 
 def main() -> None:
@@ -95,7 +98,7 @@ def main() -> None:
     print(f"{len(files)} domains, {args.drafts} drafts of each form in each")
     print("| form | proved | with the form | dropped | tasks/s |\n|---|---|---|---|---|")
     examples = []
-    for form in ("plain", *ADDERS):
+    for form in ("plain", *ADDERS, "traded"):
         found = yield_of(form, files, args.drafts)
         why = ", ".join(f"{reason} {n}" for reason, n in found.dropped.most_common(4)) or "0"
         rate = found.proved / found.wall_s

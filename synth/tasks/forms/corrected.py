@@ -130,10 +130,18 @@ def _ways_back(builder: Builder, before: Goal) -> Iterator[tuple[DomainTool, Ste
                 for _ in range(TRIES):
                     step = Step(tool=tool.name, arguments=builder.drawn(tool) | {name: key})
                     made = _called(builder, step)
-                    if made is not None and all(
-                        place in places or place[:2] in created for place in _places(made[0].diff)
-                    ):
+                    if made is not None and _is_second_thought(made[0].diff, places, created):
                         yield tool, step, str(param.ref)
+
+
+def _is_second_thought(
+    diff: Iterable[Mapping[str, Any]], places: set[Place], created: set[tuple[str, str]]
+) -> bool:
+    """Whether nothing changes but what the earlier call has set, and more of it than figures: these
+    may run on, as a balance does, without anybody thinking again."""
+    within = all(place in places or place[:2] in created for place in _places(diff))
+    values = [v for c in diff if c["op"] == "update" for v in (c["after"] or {}).values()]
+    return within and any(isinstance(value, str | bool) for value in values)
 
 
 def _gone_back_on(

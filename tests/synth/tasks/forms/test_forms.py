@@ -1,5 +1,6 @@
 """Goals with structure: proved, never dictated, and another reading of the words fails."""
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -15,7 +16,9 @@ from synth.tasks.goals.lookup import rows_in
 from synth.tasks.goals.variants import VariantShares
 from synth.tasks.proof.proving import UnprovedError, check_derivable
 from tests.synth.task_cases import SHARES, Case, domains
+from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import DomainEnvironment
+from tool_specs.domains.taxonomy import load_taxonomy, taxonomy_files
 
 PER_DOMAIN = 4
 NORMAL = VariantShares.model_validate(dict.fromkeys(VariantShares.model_fields, 0.0))
@@ -29,8 +32,12 @@ def shares_of(form: GoalForm) -> FormShares:
 
 @cache
 def made(form: GoalForm) -> tuple[Case, ...]:
+    return tuple(made_in(domains(), form))
+
+
+def made_in(worlds: Sequence[Domain], form: GoalForm) -> list[Case]:
     found = []
-    for domain in domains():
+    for domain in worlds:
         tools = dict(tools_of(domain))
         tasks = DomainTasks(domain, list(tools), forms=shares_of(form), variants=NORMAL)
         for i in range(PER_DOMAIN):
@@ -41,7 +48,7 @@ def made(form: GoalForm) -> tuple[Case, ...]:
                 continue
             if any(goal.form == form for goal in draft.goals):
                 found.append(Case(domain, tools, complexity, draft, proof.rubric))
-    return tuple(found)
+    return found
 
 
 def goals(form: GoalForm) -> list[tuple[Case, Goal, int]]:
@@ -60,6 +67,14 @@ def passes(case: Case, plan: list[Step]) -> bool:
     return case.failed(case.play(plan)) == set()
 
 
+def fails_in_state_alone(case: Case, plan: list[Step]) -> bool:
+    """What is wrong is what was done; a call that is too much may break a rule or be harmful, too,
+    and what the call left out would have shown cannot be told."""
+    failed = case.failed(case.play(plan))
+    others = {i for i in failed if not i.startswith(("told", "never", "policy"))}
+    return others == {"state"}
+
+
 def changed(case: Case, plan: list[Step]) -> list[Any]:
     return [(c["op"], c["entity"], c["before"], c["after"]) for c in case.play(plan).changes]
 
@@ -71,6 +86,17 @@ def test_the_reference_passes_and_uses_nothing_unsaid(form: GoalForm) -> None:
         assert passes(case, list(case.draft.plan))
         check_derivable(case.draft, case.play().calls)
         assert case.draft.proved["forms"] == [goal.form for goal in case.draft.goals]
+
+
+@pytest.mark.scale
+@pytest.mark.parametrize("form", sorted(ADDERS))
+def test_references_pass_in_worlds_of_the_taxonomy(form: GoalForm) -> None:
+    worlds = load_taxonomy(sorted(taxonomy_files())[::3])
+    cases = made_in(worlds, form)
+    assert len({case.domain.file.domain for case in cases}) >= 6
+    for case in cases:
+        assert passes(case, list(case.draft.plan))
+        check_derivable(case.draft, case.play().calls)
 
 
 @pytest.mark.parametrize("form", sorted(ADDERS))
@@ -104,7 +130,7 @@ def test_another_candidate_than_the_chosen_one_fails() -> None:
             wrong = call.model_copy(update={"arguments": call.arguments | {param: other}})
             if goal.writes and changed(case, [*plan[:-1], wrong]) != changed(case, plan):
                 tried += 1
-                assert not passes(case, [*plan[:-1], wrong])
+                assert fails_in_state_alone(case, [*plan[:-1], wrong])
     assert tried >= 5
 
 
@@ -114,7 +140,7 @@ def test_one_of_a_set_too_few_or_too_many_fails() -> None:
         calls = [step for step in goal.steps if step.tool == goal.tool]
         assert len(calls) >= 2
         for left_out in calls:
-            assert not passes(case, [step for step in plan if step != left_out])
+            assert fails_in_state_alone(case, [step for step in plan if step != left_out])
         (param,) = calls[0].arguments.keys() - goal.arguments.keys()
         entity = case.tools[goal.tool].spec.params[param].ref or ""
         named = {step.arguments[param] for step in calls}
@@ -124,7 +150,7 @@ def test_one_of_a_set_too_few_or_too_many_fails() -> None:
             extra = Step(tool=goal.tool, arguments=goal.arguments | {param: one})
             result = after.snapshot().call(extra.tool, extra.arguments)
             if one not in named and not result.is_error and result.diff:
-                assert not passes(case, [*plan, extra])
+                assert fails_in_state_alone(case, [*plan, extra])
         assert begin >= 0
 
 
@@ -135,7 +161,7 @@ def test_what_hangs_on_a_figure_is_done_or_left() -> None:
         call = Step(tool=goal.tool, arguments=goal.arguments)
         seen.add(goal.writes)
         other = [step for step in plan if step != call] if goal.writes else [*plan, call]
-        assert not passes(case, other)
+        assert fails_in_state_alone(case, other)
         limit = next(fact.value for fact in goal.known if fact.label.startswith("limit of "))
         (asked,) = goal.asks
         assert (asked.values[0] > limit) == goal.writes  # type: ignore[operator]
@@ -181,7 +207,7 @@ def test_a_first_choice_that_is_refused_gives_way_to_the_second() -> None:
         first = {f.param for f in goal.known if f.label.startswith("first choice")}
         assert first
         assert passes(case, plan)
-        assert not passes(case, plan[: plan.index(call)])
+        assert fails_in_state_alone(case, plan[: plan.index(call)])
         assert begin >= 0
 
 
@@ -189,7 +215,7 @@ def test_second_thoughts_count() -> None:
     anew, back = 0, 0
     for case, goal, begin in goals("corrected"):
         plan = list(case.draft.plan)
-        assert not passes(case, plan[:begin])
+        assert fails_in_state_alone(case, plan[:begin])
         if goal.known[0].label.endswith("on second thoughts"):
             once = [*(step for step in plan[:begin] if step.tool != goal.tool), plan[-1]]
             assert passes(case, once), "the second call adds to the first in place of replacing it"
