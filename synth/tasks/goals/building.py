@@ -2,7 +2,7 @@
 what the user must know and the agent must look up so that it can be made.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from synth.tasks.goals.domain_tools import DomainTool
 from synth.tasks.goals.goals import Asked, Awaited, Fact, Goal, Step
 from synth.tasks.goals.knowledge import Leaf, label_of, leaves, plain_values, singles_out, words_of
 from synth.tasks.goals.lookup import Lookups, Views, unique_steps
+from synth.tasks.goals.parts import ArgumentPart, id_label, parts_of, value_label
 from synth.tasks.goals.waiting import (
     NOT_DECLARED,
     DueMoment,
@@ -21,7 +22,6 @@ from synth.tasks.goals.waiting import (
 )
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import CallResult, DomainEnvironment, policy_violations
-from tool_specs.language.domain_file import ParamSpec
 
 TRIES = 40
 """Draws of arguments for one goal before it is given up."""
@@ -167,7 +167,7 @@ class Builder:
         refused = self.environment.snapshot().call(tool.name, arguments).error_code
         if refused is None or refused in NOT_DECLARED:
             return False
-        named = [p.row for p in _parts(tool.spec.params, arguments) if p.row is not None]
+        named = [p.row for p in parts_of(tool.spec.params, arguments) if p.row is not None]
         for moment in moments:
             wait = waiting.step(moment.minutes, (moment.rows, named, near), self._rng)
             ready = self.environment.snapshot()
@@ -317,17 +317,17 @@ class Builder:
         """Facts and look-ups for every argument; ids that no look-up finds are told."""
         lookups = self.views.of(self.environment)
         grounding = Grounding([], [], {})
-        for part in _parts(tool.spec.params, arguments):
+        for part in parts_of(tool.spec.params, arguments):
             grounding.labels.setdefault(part.place[0], words_of(part.place[0]))
             if part.param.ref:
                 self._ground_ref(lookups, grounding, part, part.param.ref)
             else:
-                label = _value_label(tool, part.place, part.param)
+                label = value_label(tool, part.place, part.param)
                 grounding.facts.append(part.fact(label, part.value))
         return grounding
 
     def _ground_ref(
-        self, lookups: Lookups, grounding: Grounding, part: "_Part", entity: str
+        self, lookups: Lookups, grounding: Grounding, part: ArgumentPart, entity: str
     ) -> None:
         key = part.value
         role = " ".join(words_of(name) for name in part.place)
@@ -355,62 +355,3 @@ def _tells(goal: Goal, step: Step) -> bool:
 
 def _before_call(steps: tuple[Step, ...], step: Step) -> tuple[Step, ...]:
     return (*steps[:-1], step, steps[-1])
-
-
-class _Part(NamedTuple):
-    """A plain value among the arguments of a call."""
-
-    place: tuple[str, ...]
-    param: ParamSpec
-    value: Any
-    needed: bool
-    """Neither it nor what it is a part of could be left out."""
-
-    @property
-    def row(self) -> tuple[str, str] | None:
-        """The row that it names."""
-        return (self.param.ref, self.value) if self.param.ref else None
-
-    def fact(self, label: str, value: Any) -> Fact:
-        return Fact(label=label, value=value, param=self.place[0], needed=self.needed)
-
-
-def _parts(
-    params: dict[str, ParamSpec],
-    arguments: dict[str, Any],
-    place: tuple[str, ...] = (),
-    *,
-    needed: bool = True,
-) -> Iterator[_Part]:
-    for name, value in arguments.items():
-        param = params[name]
-        yield from _part(param, value, (*place, name), needed=needed and not param.optional)
-
-
-def _part(param: ParamSpec, value: Any, place: tuple[str, ...], *, needed: bool) -> Iterator[_Part]:
-    if param.type == "object":
-        yield from _parts(param.properties or {}, value, place, needed=needed)
-    elif param.type == "array" and param.items:
-        for number, item in enumerate(value, 1):
-            numbered = (*place, str(number)) if len(value) > 1 else place
-            yield from _part(param.items, item, numbered, needed=needed)
-    else:
-        yield _Part(place, param, value, needed)
-
-
-def _value_label(tool: DomainTool, place: tuple[str, ...], param: ParamSpec) -> str:
-    """`title` of a course search is "course title"; figures carry their unit."""
-    label = " ".join(words_of(part) for part in place)
-    entity = words_of(tool.stored_in[place][0]) if place in tool.stored_in else ""
-    if len(place) == 1 and " " not in label and entity not in label:
-        label = f"{entity} {label}"
-    if param.unit and param.unit not in label.split():
-        label += f" in {param.unit}"
-    return label.strip()
-
-
-def id_label(role: str, entity: str) -> str:
-    """`add` of a bike is "add bike id", `bikes` are each a "bike id"."""
-    if entity in role:
-        return f"{entity if role.endswith('s') else role} id"
-    return f"{role} {entity} id"
