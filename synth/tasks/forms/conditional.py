@@ -99,21 +99,23 @@ def _add(builder: Builder, found: FoundFigure, tool: DomainTool, call: TriedCall
     ]
     what = action_of(tool) + told_of(grounding.facts)
     where = f"the {label} that one finds by this: {action_of(found.tool)}{told_of(shown)}"
-    tell = f"In either case, say what the {label} is."
+    # a figure that the call itself changes has two answers, before and after
+    stays = _shown_after(found, call) == found.value
+    tell = f" In either case, say what the {label} is." if stays else ""
     goal = Goal(
         tool=tool.name,
         description=tool.spec.description,
-        wish=f"Only if {where} is more than {limit}, do this: {what}. Otherwise leave it. {tell}",
+        wish=f"Only if {where} is more than {limit}, do this: {what}. Otherwise leave it.{tell}",
         misreadings=(
-            f"Only if {where} is less than {limit}, do this: {what}. Otherwise leave it. {tell}",
-            f"Whatever {where} is, do this: {what}. {tell}",
-            f"If {where} is more than {limit}, leave this: {what}. Do it at once otherwise. {tell}",
+            f"Only if {where} is less than {limit}, do this: {what}. Otherwise leave it.{tell}",
+            f"Whatever {where} is, do this: {what}.{tell}",
+            f"If {where} is more than {limit}, leave this: {what}. Do it at once otherwise.{tell}",
         ),
         form="conditional",
         arguments=call.step.arguments,
         labels=grounding.labels,
         known=tuple(facts),
-        asks=(Asked(label=label, values=(found.value,)),),
+        asks=(Asked(label=label, values=(found.value,)),) if stays else (),
         twin=twin,
         steps=tuple(
             unique_steps(
@@ -131,6 +133,11 @@ def _add(builder: Builder, found: FoundFigure, tool: DomainTool, call: TriedCall
     if holds:
         builder.keep(goal, call.result, call.after)
     return True
+
+
+def _shown_after(found: FoundFigure, call: TriedCall) -> Any:
+    again = call.after.snapshot().call(found.step.tool, found.step.arguments)
+    return None if again.is_error else again.observation.get(found.field)
 
 
 def _twin(

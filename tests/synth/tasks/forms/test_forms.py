@@ -12,6 +12,7 @@ from synth.tasks.forms.conditional import limit_for
 from synth.tasks.forms.forms import ADDERS, ALL_PLAIN, FormShares
 from synth.tasks.goals.domain_tools import tools_of
 from synth.tasks.goals.goals import Goal, GoalForm, Step
+from synth.tasks.goals.knowledge import plain_values
 from synth.tasks.goals.lookup import rows_in
 from synth.tasks.goals.variants import VariantShares
 from synth.tasks.proof.proving import UnprovedError, check_derivable
@@ -163,9 +164,21 @@ def test_what_hangs_on_a_figure_is_done_or_left() -> None:
         other = [step for step in plan if step != call] if goal.writes else [*plan, call]
         assert fails_in_state_alone(case, other)
         limit = next(fact.value for fact in goal.known if fact.label.startswith("limit of "))
-        (asked,) = goal.asks
-        assert (asked.values[0] > limit) == goal.writes  # type: ignore[operator]
+        for asked in goal.asks:
+            assert (asked.values[0] > limit) == goal.writes  # type: ignore[operator]
     assert seen == {True, False}
+
+
+def test_a_figure_that_is_asked_for_is_the_same_before_and_after() -> None:
+    asked = 0
+    for case, goal, _ in goals("conditional"):
+        after = case.environment(list(case.draft.plan))
+        for value in (value for question in goal.asks for value in question.values):
+            asked += 1
+            reads = [step for step in goal.steps if case.tools[step.tool].read_only]
+            shown = [after.snapshot().call(step.tool, step.arguments) for step in reads]
+            assert any(value in plain_values(call.observation) for call in shown)
+    assert asked >= 4
 
 
 def test_a_twin_asks_for_the_other_branch() -> None:
