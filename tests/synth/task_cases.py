@@ -65,12 +65,12 @@ class Case:
         return environment
 
 
-def without(changes: Iterable[Any], free: Collection[tuple[str, str]]) -> list[str]:
+def without(changes: Iterable[Any], free: Collection[tuple[str, str, str]]) -> list[str]:
     """The changes as text, but for the free fields."""
 
     def rest(change: Any, side: str) -> dict[str, Any]:
         fields = (change[side] or {}).items()
-        return {f: v for f, v in fields if (change["entity"], f) not in free}
+        return {f: v for f, v in fields if (change["entity"], change["id"], f) not in free}
 
     kept = [[c["op"], c["entity"], c["id"], rest(c, "before"), rest(c, "after")] for c in changes]
     return [json.dumps(change, sort_keys=True) for change in kept]

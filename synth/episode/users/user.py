@@ -10,6 +10,7 @@ A user may own tools over the same state as the agent's. It calls them between i
 environment runs them, and the agent learns of them only what the user says.
 """
 
+import itertools
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -53,6 +54,9 @@ _KNOWN = (
     "country", "mood", "language", "sample",
 )  # fmt: skip
 """Columns of the persona that the user may speak of."""
+
+_BRANCHES = (("none", "some", "expert"), ("native", "fluent", "learner"))
+"""Knowledge and level of the language, for each of which the prompt has words of its own."""
 
 MAX_ACTS = 3
 """Answers with calls of the user's own tools before it has to say something."""
@@ -270,8 +274,12 @@ def _rules() -> frozenset[tuple[str, ...]]:
     persona = dict.fromkeys((*_KNOWN, "patience", "message_length"), "")
     persona |= {"preferences": [], "habits": []}
     nothing = {"relation": "", "situation": "", "wishes": [], "facts": []}
-    prompt = render(PROMPT, persona=persona, own_tools=[""], **nothing)
-    return word_runs(prompt.messages[0]["content"])
+    runs: set[tuple[str, ...]] = set()
+    for knowledge, level in itertools.product(*_BRANCHES):
+        shown = persona | {"age": 1, "knowledge": knowledge, "language_level": level}
+        prompt = render(PROMPT, persona=shown, own_tools=[""], **nothing)
+        runs |= word_runs(prompt.messages[0]["content"])
+    return frozenset(runs)
 
 
 def conversation_for_user(

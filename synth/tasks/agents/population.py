@@ -160,7 +160,7 @@ HABITS = {
     "hardly any punctuation": 0.1,
     "CAPITALS for what matters": 0.04,
     "typos left in, from typing fast": 0.13,
-    "misspells a few words in the same way each time": 0.05,
+    "misspells certain words in the same way each time": 0.05,
     "texting shortcuts such as u, pls, thx": 0.07,
     "never a spelling mistake": 0.06,
     "dictated by voice: run-on, fillers, a misheard word now and then": 0.06,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from synth.tasks.forms.listings import TRIES
+from synth.tasks.forms.listings import TRIES, promises_less
 from synth.tasks.forms.trying import TriedCall, told_of, tried
 from synth.tasks.forms.twins import twin_by_patch, twin_by_row
 from synth.tasks.goals.asking import told_label
@@ -58,7 +58,11 @@ def findings(builder: Builder) -> Iterator[FoundFigure]:
         tool = builder.rng.choice(reads)
         step = Step(tool=tool.name, arguments=builder.drawn(tool))
         call = tried(builder, tool, step.arguments)
-        if call is None or not isinstance(call.result.observation, dict):
+        if (
+            call is None
+            or not isinstance(call.result.observation, dict)
+            or promises_less(tool, step.arguments)
+        ):
             continue
         figures = [
             (name, value)
@@ -98,7 +102,7 @@ def _add(builder: Builder, found: FoundFigure, tool: DomainTool, call: TriedCall
         *(fact for fact in grounding.facts if fact not in shown),
     ]
     what = action_of(tool) + told_of(grounding.facts)
-    where = f"the {label} that one finds by this: {action_of(found.tool)}{told_of(shown)}"
+    where = f"the {label} shown when you {action_of(found.tool)}{told_of(shown)}"
     # a figure that the call itself changes has two answers, before and after
     stays = _shown_after(found, call) == found.value
     tell = f" In either case, say what the {label} is." if stays else ""

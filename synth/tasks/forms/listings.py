@@ -1,5 +1,6 @@
 """Lists that a read shows: what a choice is made from, and what a set is."""
 
+import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -33,8 +34,7 @@ class ShownRows(NamedTuple):
     @property
     def words(self) -> str:
         """Which rows these are, for a reader who does not see them."""
-        shown = f"the {words_of(self.entity)} entries that one finds by this: "
-        shown += action_of(self.tool)
+        shown = f"the {words_of(self.entity)} entries shown when you {action_of(self.tool)}"
         return shown + (told_of(self.facts) or ", with nothing narrowed down")
 
     @property
@@ -48,7 +48,9 @@ def listings(builder: Builder, least: int, tries: int = TRIES) -> Iterator[Shown
     for _ in range(tries if reads else 0):
         tool = builder.rng.choice(reads)
         arguments = builder.drawn(tool)
-        if policy_violations(builder.environment, tool.name, arguments):
+        if policy_violations(builder.environment, tool.name, arguments) or promises_less(
+            tool, arguments
+        ):
             continue
         result = builder.environment.snapshot().call(tool.name, arguments)
         if result.is_error or not isinstance(result.observation, dict):
@@ -64,6 +66,17 @@ def listings(builder: Builder, least: int, tries: int = TRIES) -> Iterator[Shown
                     step = Step(tool=tool.name, arguments=arguments)
                     grounding = builder.ground(tool, arguments)
                     yield ShownRows(tool, step, grounding, entity, shown, spec.key)
+
+
+def promises_less(tool: DomainTool, arguments: dict[str, Any]) -> bool:
+    """Whether the words for the read name a filter that this call leaves out, as in "list the
+    orders of a customer": they would be taken for fewer rows than it shows."""
+    sentence = action_of(tool)
+    return any(
+        re.search(rf"\b(?:a|an|one|the) (?:\w+ )?{re.escape(words_of(name))}\b", sentence)
+        for name, param in tool.spec.params.items()
+        if param.optional and name not in arguments and name not in tool.paging
+    )
 
 
 def _is_list(value: Any, least: int) -> bool:

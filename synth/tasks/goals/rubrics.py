@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from synth.rubrics.built_in import CALL, COMMUNICATE, FORMAT, POLICY, STATE
+from synth.rubrics.built_in import CALL, COMMUNICATE, FORMAT, POLICY, STATE, EpisodeCall
 from synth.rubrics.criteria import (
     JUDGED,
     CallCheck,
@@ -16,10 +16,13 @@ from synth.rubrics.criteria import (
     Rubric,
     StateCheck,
 )
-from synth.tasks.goals.domain_tools import DomainTool, FieldRef
+from synth.tasks.goals.domain_tools import DomainTool
 from synth.tasks.goals.goals import Draft, Goal
 
 GoalChange = dict[str, Any]
+
+RowField = tuple[str, str, str]
+"""(entity, key, field)."""
 
 FREE = ("string", "enum", "boolean")
 """Types of arguments that an agent may choose where nobody mentions them."""
@@ -33,7 +36,7 @@ def rubric_of(
     rules: Sequence[str],
     forbidden: Sequence[str],
     further: Sequence[Criterion] = (),
-    free: Collection[FieldRef] = (),
+    free: Collection[RowField] = (),
 ) -> Rubric:
     """`changes`: net effect of the plan; `made_ids`: ids in it that the environment made up;
     `rules`: of the policy; `forbidden`: tools that no way to the goal needs and that do harm;
@@ -64,23 +67,32 @@ def rubric_of(
     return Rubric(criteria=tuple(criteria))
 
 
-def left_open(draft: Draft, tools: Mapping[str, DomainTool]) -> frozenset[FieldRef]:
-    """Fields that take an argument which the tools do without and nobody mentioned, and that no
-    other call of the plan is to set: words, a choice, a yes or no. How much, when and which is
-    never left open."""
-    open_, said = set[FieldRef](), set[FieldRef]()
-    for step in (step for step in draft.plan if step.tool in tools):
-        params = tools[step.tool].spec.params
-        for write in tools[step.tool].writes:
-            for field, name in write.given.items():
-                free = params[name].optional and params[name].type in FREE and not params[name].ref
-                place = (write.entity, field)
-                (open_ if free and name not in step.arguments else said).add(place)
+def left_open(
+    draft: Draft, tools: Mapping[str, DomainTool], calls: Sequence[EpisodeCall]
+) -> frozenset[RowField]:
+    """Fields of rows that a call of the plan sets from an argument which the tool does without and
+    nobody mentioned, and that no other call sets: words, a choice, a yes or no. How much, when and
+    which is never left open, nor is a field that the plan leaves as it is."""
+    open_, said = set[RowField](), set[RowField]()
+    for step, call in zip(draft.plan, calls, strict=True):
+        writes = tools[step.tool].writes if step.tool in tools else ()
+        for change in call.diff:
+            given = {
+                field: name
+                for write in writes
+                if (write.op, write.entity) == (change["op"], change["entity"])
+                for field, name in write.given.items()
+            }
+            for field in change["after"] or {}:
+                param = tools[step.tool].spec.params[given[field]] if field in given else None
+                free = param and param.optional and param.type in FREE and not param.ref
+                left = free and given[field] not in step.arguments
+                (open_ if left else said).add((change["entity"], change["id"], field))
     return frozenset(open_ - said)
 
 
 def expected_changes(
-    changes: Sequence[GoalChange], made_ids: frozenset[str], free: Collection[FieldRef] = ()
+    changes: Sequence[GoalChange], made_ids: frozenset[str], free: Collection[RowField] = ()
 ) -> tuple[ExpectedChange, ...]:
     """Net changes as a rubric states them: made-up ids become references to their rows, and `free`
     fields may hold anything, where more is changed than these."""
@@ -104,7 +116,8 @@ def expected_changes(
         match = {} if change["op"] == "delete" else after
         if change["op"] == "create":  # the key stands in `id`, or is not known beforehand
             match = {field: value for field, value in after.items() if value != change["id"]}
-        open_ = {field for entity, field in free if entity == change["entity"]}
+        row = (change["entity"], change["id"])
+        open_ = {field for entity, key, field in free if (entity, key) == row}
         if change["op"] == "delete" or not match.keys() - open_:
             open_ = set()
         expected.append(
@@ -127,7 +140,7 @@ def _state(
     draft: Draft,
     changes: Sequence[GoalChange],
     made_ids: frozenset[str],
-    free: Collection[FieldRef],
+    free: Collection[RowField],
 ) -> Criterion:
     sentences = [g.sentence for g in draft.goals if g.writes and g.possible]
     words = "Nothing is changed by any call."

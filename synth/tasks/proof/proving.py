@@ -75,7 +75,7 @@ def prove(
         rules=[rule.id for rule in domain.policy if rule.tool in tools],
         forbidden=_harmful(draft, tools),
         further=extensions.criteria(draft),
-        free=left_open(draft, tools),
+        free=left_open(draft, tools, calls),
     )
     check_passes(rubric, draft, calls, extensions.kinds, broken=broken)
     check_derivable(draft, calls)

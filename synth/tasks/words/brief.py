@@ -10,7 +10,7 @@ from records.tables.schemas import Row
 from synth.llm.client import LLM
 from synth.llm.structured import InvalidOutputError
 from synth.prompts.templates import Prompt, render
-from synth.tasks.goals.goals import Draft, Goal
+from synth.tasks.goals.goals import Draft
 from synth.tasks.proof.proving import UnprovedError
 from synth.tasks.words.checks import faults_of, said_together
 from synth.tasks.words.readings import misread
@@ -45,7 +45,7 @@ def steps_for_words(draft: Draft) -> list[dict[str, Any]]:
     return [
         {
             "tool": "" if goal.could_be else goal.tool,
-            "description": _without_kept_back(goal.description, goal),
+            "description": _without_kept_back(goal.description, draft),
             "arguments": goal.arguments,
             "labels": goal.labels,
             "known": [
@@ -54,7 +54,7 @@ def steps_for_words(draft: Draft) -> list[dict[str, Any]]:
             ],
             "result": [asked.label for asked in goal.asks],
         }
-        | ({"wish": _without_kept_back(goal.wish, goal)} if goal.wish else {})
+        | ({"wish": _without_kept_back(goal.wish, draft)} if goal.wish else {})
         | ({"after": "only once the step before it is done"} if goal.after else {})
         | ({"form": goal.form.replace("_", " ")} if goal.form != "plain" else {})
         | ({"once": goal.awaited.happens} if goal.awaited else {})
@@ -62,9 +62,9 @@ def steps_for_words(draft: Draft) -> list[dict[str, Any]]:
     ]
 
 
-def _without_kept_back(text: str, goal: Goal) -> str:
+def _without_kept_back(text: str, draft: Draft) -> str:
     """The text, with the values that the person keeps back replaced by what they are."""
-    for fact in goal.known:
+    for fact in (fact for goal in draft.goals for fact in goal.known):
         if fact.when == "asked":
             text = re.sub(rf"(?<!\w){re.escape(str(fact.value))}(?!\w)", f"the {fact.label}", text)
     return text

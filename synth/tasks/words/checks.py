@@ -10,6 +10,9 @@ from synth.tasks.goals.goals import Draft, Fact, Goal
 BORROWED = 6
 """So many words in a row of a tool's description are no request in a person's own words."""
 
+LEAST_QUOTE = 4
+"""Letters of words by which something is asked for; fewer ask for nothing."""
+
 TELLING_NUMBER = 10
 """Whole numbers below it stand in many a text without telling anything."""
 
@@ -39,7 +42,8 @@ def faults_of(
     }
     return [
         *(f"{missing} is missing" for missing in lacks(draft, words)),
-        *told_too_early(draft, requests),
+        *told_too_early(draft, requests | {"the situation": words["situation"]}),
+        *foretold(draft, requests | {"the situation": words["situation"]}),
         *unasked(draft, words),
         *internal_names(draft, requests),
         *(
@@ -53,7 +57,8 @@ def faults_of(
 
 def lacks(draft: Draft, words: dict[str, Any]) -> list[str]:
     """Values that the words do not hold: in the opening those of the first wish that are told at
-    once, in a wish of several goals those of the later ones."""
+    once, in a wish of several goals those of the later ones, and in each wish what no call takes
+    and it hangs on, such as a limit."""
     groups = said_together(draft)
     first = [fact for goal in groups[0] for fact in goal.known if fact.when == "opening"]
     missing = [
@@ -64,9 +69,9 @@ def lacks(draft: Draft, words: dict[str, Any]) -> list[str]:
     missing += [
         f"{fact.label} {fact.value} in wish {number}"
         for number, (group, text) in enumerate(zip(groups, words["wishes"], strict=True), 1)
-        for goal in group[1:]
+        for goal in group
         for fact in goal.known
-        if fact.when == "opening" and not says(text, fact)
+        if (goal.after or not fact.param) and fact.when == "opening" and not says(text, fact)
     ]
     return missing
 
@@ -89,6 +94,16 @@ def told_too_early(draft: Draft, requests: dict[str, str]) -> Iterator[str]:
                 yield f"{place} tells {fact.label} {fact.value}, which is told only when asked"
 
 
+def foretold(draft: Draft, requests: dict[str, str]) -> Iterator[str]:
+    """Results that the person wants to be told and that the words say beforehand."""
+    known = [fact.value for goal in draft.goals for fact in goal.known]
+    for asked in (asked for goal in draft.goals for asked in goal.asks):
+        for value in (v for v in asked.values if v not in known and _tells(v)):
+            for place, text in requests.items():
+                if mentions(text, value):
+                    yield f"{place} says {asked.label} {value}, which the person has yet to be told"
+
+
 def _tells(value: Any) -> bool:
     """Whether the value in a text is no accident."""
     if isinstance(value, bool):
@@ -108,7 +123,9 @@ def unasked(draft: Draft, words: dict[str, Any]) -> Iterator[str]:
     ]
     labels = [asked.label for goal in draft.goals for asked in goal.asks]
     for label, wish, quote in zip(labels, wishes, words["asks"], strict=True):
-        if _flat(quote) not in _flat(wish):
+        flat = _flat(quote)
+        whole = f" {flat} " in f" {_flat(wish)} " if " " in flat else flat in _flat(wish)
+        if len(flat) < LEAST_QUOTE or not whole:
             yield f"the words {quote!r}, by which {label} is asked for, do not stand in {wish!r}"
 
 
@@ -139,7 +156,12 @@ def borrowed(text: str, descriptions: Sequence[str]) -> str | None:
 
 
 def somebody_else(draft: Draft, person: str, persona: str) -> Iterator[str]:
-    """Who writes is the persona or a person whom the facts name."""
-    named = [f.value for goal in draft.goals for f in goal.known if isinstance(f.value, str)]
+    """Who writes is the persona or a person whom the facts name from the start."""
+    named = [
+        fact.value
+        for goal in draft.goals
+        for fact in goal.known
+        if fact.when == "opening" and fact.label.endswith("name")
+    ]
     if person.strip() not in (persona, *named):
         yield f"`person` is {person!r}, whom neither the persona nor the known values name"

@@ -20,6 +20,7 @@ from offline_llm.settings.settings import OfflineSettings
 from records.model_names import OFFLINE_MODEL
 from records.store.dataset import Dataset
 from synth.llm.settings.endpoints import endpoint_settings
+from synth.tasks.forms.forms import FormShares
 from tests.flows.conftest import Synth
 from tests.offline_llm.test_same_request import served
 
@@ -185,7 +186,11 @@ def test_a_url_a_model_and_a_budget_are_enough_for_accepted_trajectories(
     planned = hosted_demo(URL, "m", None, Money("0.6,2.5", 0.45), []).config.num_tasks
     small = ("--set", 'domains=["ticket_board", "home_hub"]', "--set", "servers=[]")
     with served(create_app(OfflineSettings())) as url:
+        plain = [
+            part for form in FormShares.model_fields for part in ("--set", f"tasks.forms.{form}=0")
+        ]
         given = ("--endpoint", url, "--model", OFFLINE_MODEL, *money, *small, "--set", "code=[]")
+        given = (*given, *plain)
         done = synth("demo", *given)
     assert done.returncode == 0, done.stderr
     folder = tmp_path / "data" / f"demo-{OFFLINE_MODEL}"

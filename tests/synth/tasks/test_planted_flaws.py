@@ -58,7 +58,7 @@ def test_wrong_argument_fails_the_state() -> None:
         place = writes_of(case)[-1]
         step, rng = case.draft.plan[place], Random(number)
         before = case.environment(case.draft.plan[:place])
-        free = left_open(case.draft, case.tools)
+        free = left_open(case.draft, case.tools, case.play().calls)
         for _ in range(20):
             drawn = draw_success(before, step.tool, rng, tries=5)
             right = before.snapshot().call(step.tool, step.arguments)

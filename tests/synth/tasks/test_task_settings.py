@@ -127,7 +127,8 @@ def test_the_share_of_held_out_tasks() -> None:
     assert [one["split"] for one in rows] == ["train", "heldout_task"]
     usual = made(plans(1)[0])
     assert isinstance(usual, dict)
-    assert usual["split"] == own_split("task", usual["task_id"])
+    tools = sorted(step["tool"] for step in usual["reference_plan"])
+    assert usual["split"] == own_split("task", digest("combination", tools))
 
 
 def test_personas_of_a_block() -> None:

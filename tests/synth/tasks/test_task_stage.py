@@ -235,6 +235,15 @@ def faults(draft: Draft | None = None, **changes: Any) -> list[str]:
     )
 
 
+def named() -> Draft:
+    """The facts name a person."""
+    draft = two_goals()
+    fact = Fact(label="rider name", value="Ada Lovelace", param="p", needed=True)
+    first, second = draft.goals
+    later = second.model_copy(update={"known": (*second.known, fact)})
+    return draft.model_copy(update={"goals": (first, later)})
+
+
 def in_order() -> Draft:
     """The second goal is to be done after the first, in one wish with it."""
     draft = two_goals()
@@ -244,7 +253,7 @@ def in_order() -> Draft:
 
 def test_complete_words_have_no_fault() -> None:
     assert faults() == []
-    assert faults(person="BK-2") == []
+    assert faults(named(), person="Ada Lovelace") == []
 
 
 @pytest.mark.parametrize(
@@ -258,12 +267,17 @@ def test_complete_words_have_no_fault() -> None:
         ),
         ({"asks": ["its new place"]}, "by which new place is asked for, do not stand in"),
         ({"asks": ["and the"]}, "do not stand in"),
+        ({"asks": ["?"]}, "do not stand in"),
+        ({"asks": ["is it no"]}, "do not stand in"),
+        ({"situation": "It is for May 6."}, "the situation tells day 2026-05-06, which is told"),
+        ({"situation": "It goes to PIER."}, "the situation says new place PIER, which the person"),
         ({"opening": "Run move_bike for BK-1."}, "the opening holds 'move_bike'"),
         (
             {"opening": "BK-1: move it to the place that has more room."},
             "repeats a description word for word: 'to the place that has'",
         ),
         ({"person": "Ada"}, "`person` is 'Ada', whom neither the persona"),
+        ({"person": "BK-2"}, "`person` is 'BK-2', whom neither the persona"),
     ],
 )
 def test_every_fault_is_named(changes: dict[str, Any], fault: str) -> None:

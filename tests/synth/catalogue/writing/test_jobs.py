@@ -14,7 +14,6 @@ from synth.prompts.templates import render
 from tests.synth.catalogue.writing.test_writing import written
 from tool_specs.domains.domain import load_domain
 from tool_specs.domains.rewriting import with_additions
-from tool_specs.domains.taxonomy import load_taxonomy, taxonomy_files
 from tool_specs.language.domain_file import ToolSpec
 from tool_specs.validation.checking import check_domain
 
@@ -48,7 +47,10 @@ LAPSES: PartWire = {
         },
     ],
 }
-(LAUNDRY,) = load_taxonomy(["laundry_room"])
+BARE = Path(__file__).parents[2] / "fixtures/bare_laundry.yaml"
+"""A world of a device category that has neither tools nor jobs."""
+
+LAUNDRY = load_domain(BARE)
 
 
 def changed(**members: object) -> PartWire:
@@ -84,7 +86,7 @@ def test_a_job_is_tried_with_the_good_ones_before_it() -> None:
 
 
 def test_a_job_and_its_field_stand_in_the_file_with_a_value_for_each_row() -> None:
-    text = taxonomy_files()["laundry_room"].read_text()
+    text = BARE.read_text()
     after = with_jobs(LAUNDRY, [LAPSES])
     fields = added_fields(LAUNDRY, after)
     new = with_additions(text, jobs=after.file.jobs, fields=fields, origin="file")
@@ -101,7 +103,7 @@ def test_files_of_devices_get_jobs_and_tools_that_prove(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "laundry_room.yaml"
-    path.write_text(taxonomy_files()["laundry_room"].read_text())
+    path.write_text(BARE.read_text())
     options = [str(path), "--tools", "3", "--dataset", str(tmp_path / "data")]
     [found] = written(*options, "--set", "policy_rules=0", capsys=capsys)
     domain = load_domain(path)
@@ -112,7 +114,7 @@ def test_files_of_devices_get_jobs_and_tools_that_prove(
 
 
 def test_only_devices_without_tools_are_asked_for_jobs() -> None:
-    names = ("laundry_room", "aquarium_keeper", "seed_bank")
+    names = (str(BARE), "aquarium_keeper", "seed_bank")
     plans = plans_of(WriteConfig(domains=names, tools=40))
     assert {plan.domain.name: plan.jobs for plan in plans} == {
         "laundry_room": True,

@@ -10,6 +10,7 @@ from records.digest import digest
 from synth.tasks.composing import DomainTasks
 from synth.tasks.forms.conditional import limit_for
 from synth.tasks.forms.forms import ADDERS, ALL_PLAIN, FormShares
+from synth.tasks.forms.listings import promises_less
 from synth.tasks.goals.domain_tools import tools_of
 from synth.tasks.goals.goals import Goal, GoalForm, Step
 from synth.tasks.goals.knowledge import plain_values
@@ -298,3 +299,11 @@ def test_shares_of_forms_leave_room() -> None:
         FormShares(
             chosen=0.9, for_each=0.0, conditional=0.3, fallback=0.0, corrected=0.0, traded=0.0
         )
+
+
+def test_a_list_is_never_called_narrower_than_it_is() -> None:
+    shop = next(domain for domain in domains() if domain.name == "web_shop")
+    tool = tools_of(shop)["admin_list_orders"]
+    assert "of a customer" in tool.spec.description
+    assert promises_less(tool, {})
+    assert not promises_less(tool, {"shopper_id": "S-1001", "customer_id": "S-1001"})
