@@ -97,8 +97,11 @@ def told_too_early(draft: Draft, requests: dict[str, str]) -> Iterator[str]:
 def foretold(draft: Draft, requests: dict[str, str]) -> Iterator[str]:
     """Results that the person wants to be told and that the words say beforehand."""
     known = [fact.value for goal in draft.goals for fact in goal.known]
+    given = "\n".join(text for goal in draft.goals for text in (goal.description, goal.wish))
     for asked in (asked for goal in draft.goals for asked in goal.asks):
         for value in (v for v in asked.values if v not in known and _tells(v)):
+            if mentions(given, value):
+                continue
             for place, text in requests.items():
                 if mentions(text, value):
                     yield f"{place} says {asked.label} {value}, which the person has yet to be told"

@@ -244,6 +244,15 @@ def named() -> Draft:
     return draft.model_copy(update={"goals": (first, later)})
 
 
+def test_what_the_goal_itself_says_may_be_said() -> None:
+    draft = two_goals()
+    first, second = draft.goals
+    told = first.model_copy(update={"wish": "Find out whether the pier is the new place."})
+    said = "Please move bike BK-1. Is it at the pier?"
+    assert faults(opening=said)
+    assert faults(draft.model_copy(update={"goals": (told, second)}), opening=said) == []
+
+
 def in_order() -> Draft:
     """The second goal is to be done after the first, in one wish with it."""
     draft = two_goals()
