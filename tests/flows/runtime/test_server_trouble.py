@@ -24,6 +24,7 @@ servers = []
 code = []
 num_tasks = {SMALL.num_tasks}
 seed = {SMALL.seed}
+tasks.forms = {{ {", ".join(f"{form} = {share}" for form, share in SMALL.tasks.forms)} }}
 """
 
 
