@@ -97,7 +97,8 @@ def told_too_early(draft: Draft, requests: dict[str, str]) -> Iterator[str]:
 def foretold(draft: Draft, requests: dict[str, str]) -> Iterator[str]:
     """Results that the person wants to be told and that the words say beforehand."""
     known = [fact.value for goal in draft.goals for fact in goal.known]
-    given = "\n".join(text for goal in draft.goals for text in (goal.description, goal.wish))
+    texts = [text for goal in draft.goals for text in (goal.description, goal.wish)]
+    given = "\n".join([*texts, *map(str, known)])
     for asked in (asked for goal in draft.goals for asked in goal.asks):
         for value in (v for v in asked.values if v not in known and _tells(v)):
             if mentions(given, value):

@@ -251,6 +251,10 @@ def test_what_the_goal_itself_says_may_be_said() -> None:
     said = "Please move bike BK-1. Is it at the pier?"
     assert faults(opening=said)
     assert faults(draft.model_copy(update={"goals": (told, second)}), opening=said) == []
+    address = Fact(label="address", value="2 Pier Road", param="p", needed=True)
+    told = first.model_copy(update={"known": (*first.known, address)})
+    said = "Please move bike BK-1, to 2 Pier Road."
+    assert faults(draft.model_copy(update={"goals": (told, second)}), opening=said) == []
 
 
 def in_order() -> Draft:
