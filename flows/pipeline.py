@@ -1,4 +1,4 @@
-"""The whole of it: tools, tasks, rollouts, curation, then the report and its artifacts."""
+"""The whole of it: tools, tasks, rollouts, rounds, curation, then the report and its artifacts."""
 
 import logging
 
@@ -14,6 +14,7 @@ from flows.build_tasks import build_tasks
 from flows.build_tools import build_tools
 from flows.curate import curate
 from flows.rollouts import rollouts
+from flows.rounds import rounds
 from flows.runtime.data_root import ConfigParameter
 from flows.runtime.joined_run import joined_run
 from flows.runtime.ownership import OURS
@@ -25,7 +26,7 @@ from synth.engine.plans import StageReport
 from synth.pipeline.config import RunConfig
 from synth.publish.report import summary_markdown, write_report
 
-PARTS = (build_tools, build_tasks, rollouts, curate)
+PARTS = (build_tools, build_tasks, rollouts, rounds, curate)
 
 log = logging.getLogger("synth.flows")
 
@@ -40,12 +41,13 @@ async def pipeline(
 
 async def run_parts(config: RunConfig, dataset: str) -> list[StageReport]:
     """Every part as a child flow of the calling flow, which shows how far they are."""
+    parts = [part for part in PARTS if part is not rounds or config.has_rounds]
     async with joined_run(config, dataset) as run:
         progress = await acreate_progress_artifact(
-            progress=0.0, key="progress", description=", then ".join(part.name for part in PARTS)
+            progress=0.0, key="progress", description=", then ".join(part.name for part in parts)
         )
         reports: list[StageReport] = []
-        for number, part in enumerate(PARTS, start=1):
+        for number, part in enumerate(parts, start=1):
             try:
                 with tags(OURS):
                     made = await part(config, dataset)
@@ -55,7 +57,7 @@ async def run_parts(config: RunConfig, dataset: str) -> list[StageReport]:
             for report in made:
                 log.info("%s: %s", report.stage, report.summary())
             reports += made
-            await aupdate_progress_artifact(progress, progress=100.0 * number / len(PARTS))
+            await aupdate_progress_artifact(progress, progress=100.0 * number / len(parts))
         await publish(reports, run.dataset)
         return reports
 

@@ -16,6 +16,7 @@ from flows.grade import grade
 from flows.pipeline import pipeline
 from flows.rephrase import rephrase
 from flows.rollouts import rollouts
+from flows.rounds import rounds
 from flows.runtime.ownership import OURS
 
 FLOWS: tuple[Flow[..., Any], ...] = (
@@ -25,6 +26,7 @@ FLOWS: tuple[Flow[..., Any], ...] = (
     evolve_tools,
     build_tasks,
     rollouts,
+    rounds,
     curate,
     grade,
     rephrase,

@@ -40,6 +40,7 @@ _TYPES = {
     pa.timestamp("us", tz="UTC"): "TIMESTAMP WITH TIME ZONE",
     pa.list_(pa.utf8()): "VARCHAR[]",
     pa.list_(pa.bool_()): "BOOLEAN[]",
+    pa.list_(pa.float64()): "DOUBLE[]",
     JSON: "JSON",
 }
 

@@ -151,6 +151,28 @@ EPISODE_TABLES: tuple[TableSpec, ...] = (
         | {"checks_version": None, "writer_version": ""},
     ),
     table(
+        "difficulty",
+        ("difficulty_id", "task_id"),
+        {
+            "difficulty_id": STR,
+            "task_id": STR,
+            "grading_id": STR,
+            "round": INT,
+            "parent_task_id": STR,
+            "operator": STR,
+            "n": INT,
+            "c": INT,
+            "pass_at_k": pa.list_(FLOAT),
+            "pass_hat_k": pa.list_(FLOAT),
+            "attributed_to": JSON,
+            "replay_fault": STR,
+            "fault": STR,
+            "split": STR,
+        },
+        content=True,
+        owner="tasks",
+    ),
+    table(
         "curation",
         ("curation_id", "trajectory_id"),
         {

@@ -163,8 +163,11 @@ TASK_TABLES: tuple[TableSpec, ...] = (
             "num_rules": INT,
             "num_distractors": INT,
             "proof": JSON,
+            "parent_task_id": STR,
+            "operator": STR,
+            "round": INT,
         },
         content=True,
-        defaults={"user_tool_ids": []},
+        defaults={"user_tool_ids": []} | dict.fromkeys(("parent_task_id", "operator", "round")),
     ),
 )

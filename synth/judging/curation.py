@@ -6,11 +6,12 @@ are no reason to drop anything.
 """
 
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, NamedTuple, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from records.config import Config
 from records.digest import digest
@@ -40,12 +41,33 @@ _IN_DIGESTS: dict[str | None, str] = {"below_minimum": "below_floor"}
 """Judge status -> what it was called when the first ids were made of it: they stay as they are."""
 
 
+Share = Annotated[float, Field(ge=0.0, le=1.0)]
+
+OUTSIDE_BAND = "outside_band"
+"""Drop reason of an attempt at a task that is passed too often, or too seldom."""
+
+FAULTY_TASK = "faulty_task"
+"""Drop reason of an attempt at a task that nobody passed, and not through the agent."""
+
+
 class CurationConfig(Config):
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({"band": None})
+
     sequence_share: float = Field(default=0.05, gt=0.0, le=1.0)
     """Largest share of the accepted trajectories that call the same tools in the same order."""
 
     sequence_min: int = Field(default=3, ge=1)
     """So many of one sequence are kept however small the set: there a share means little."""
+
+    band: tuple[Share, Share] | None = None
+    """Lowest and highest pass rate of the tasks whose trajectories are kept, such as [0.1, 0.9].
+    None: all, whatever their pass rates."""
+
+    @model_validator(mode="after")
+    def _band_is_not_empty(self) -> Self:
+        if self.band is not None and self.band[0] > self.band[1]:
+            raise ValueError(f"band is [lowest, highest], got {list(self.band)}")
+        return self
 
 
 class CurationCandidate(NamedTuple):
@@ -86,11 +108,15 @@ def decide_all(
     grading_id: str,
     config: CurationConfig,
     decision_config: DecisionConfig = DecisionConfig(),
+    faulty: Collection[str] = (),
 ) -> list[Row]:
-    """One `curation` row for each candidate, sorted by id."""
+    """One `curation` row for each candidate, sorted by id. `faulty`: ids of tasks that count as
+    faulty and not as hard."""
     candidates = sorted(candidates, key=lambda c: c.trajectory_id)
     reasons = {c.trajectory_id: c.drop_reason for c in candidates}
-    kept = sorted((c for c in candidates if c.drop_reason is None), key=lambda c: c.rank)
+    _apply_band(candidates, reasons, config, faulty)
+    kept = [c for c in candidates if reasons[c.trajectory_id] is None]
+    kept = sorted(kept, key=lambda c: c.rank)
     kept = _without_duplicates(kept, reasons)
     _apply_quota(kept, reasons, config)
     looked_at = [
@@ -98,7 +124,8 @@ def decide_all(
         for c in candidates
     ]
     rules = config.identity(), decision_config.identity()
-    curation_id = digest("curation", STAGE_VERSION, rules, grading_id, looked_at)
+    known_faulty = [sorted(faulty)] if faulty else []
+    curation_id = digest("curation", STAGE_VERSION, rules, grading_id, looked_at, *known_faulty)
     return [
         {
             "curation_id": curation_id,
@@ -195,6 +222,27 @@ def _fate(episode: RejectedEpisode, reason: str | None) -> tuple[str | None, Par
         return None, None
     party = attributed_to(episode)
     return (end if end in SPOILED else DROP_REASONS.get(party, reason)), party
+
+
+def _apply_band(
+    candidates: Sequence[CurationCandidate],
+    reasons: dict[str, str | None],
+    config: CurationConfig,
+    faulty: Collection[str],
+) -> None:
+    """A faulty task's attempts are no sign of an agent's failure; what passes a task outside the
+    band is dropped. Attempts that ended outside the agent's reach measure nothing."""
+    counted = [c for c in candidates if c.termination_reason not in OUTSIDE]
+    attempts = Counter(c.task_id for c in counted)
+    passes = Counter(c.task_id for c in counted if c.drop_reason is None)
+    for candidate in candidates:
+        task_id, trajectory_id = candidate.task_id, candidate.trajectory_id
+        if task_id in faulty:
+            reasons[trajectory_id] = FAULTY_TASK
+        elif config.band is not None and candidate.drop_reason is None:
+            low, high = config.band
+            if not low <= passes[task_id] / attempts[task_id] <= high:
+                reasons[trajectory_id] = OUTSIDE_BAND
 
 
 def _without_duplicates(

@@ -25,7 +25,7 @@ from synth.judging.calibration import (
 from synth.judging.config import GradeConfig, JudgedConfig
 from synth.judging.curation import CurationCandidate, candidate_of, decide_all
 from synth.judging.grading import Recorded, grade, grading_id_of, plan_grading
-from synth.judging.judge_rates import judge_rates, judge_status_of, warning_of
+from synth.judging.judge_rates import JudgeStatus, judge_rates, judge_status_of, warning_of
 from synth.judging.panel import agent_models, is_self_judged, judges_of, may_decide
 from synth.judging.perturbation.registry import CONTROL
 from synth.judging.perturbation.writing import WRITTEN_BY
@@ -74,6 +74,7 @@ class Judged:
         self.grading_id = grading_of(config)
         self.recorded = recorded_in(run.dataset, config.judging.rubric)
         self.verdicts = RowsBy(run.dataset, "verdicts", "trajectory_id")
+        self.simulations = RowsBy(run.dataset, "simulations", "trajectory_id")
         self.agents = agent_models(run.dataset)
 
     def judges_on(self, trajectory: Row) -> RoleConfig:
@@ -85,6 +86,23 @@ class Judged:
         """Of this grading."""
         found = self.verdicts.get(trajectory_id, ())
         return [row for row in found if row["grading_id"] == self.grading_id]
+
+    def candidate(self, trajectory: Row, status: JudgeStatus) -> CurationCandidate | None:
+        """What this grading's verdicts come to, where the judge's status is this one; None while
+        the trajectory has yet to be judged."""
+        i, agent = trajectory["trajectory_id"], trajectory["models"].get("agent")
+        judge, verdicts = self.run.config.roles["judge"], self.verdicts_on(i)
+        return candidate_of(
+            trajectory,
+            self.recorded.tool_calls.get(i, ()),
+            verdicts,
+            self.recorded.task(trajectory["task_id"]),
+            status,
+            self.run.config.judging.decision,
+            simulations=self.simulations.get(i, ()),
+            judge_may_decide=may_decide(judge, agent, self.agents),
+            self_judged=is_self_judged(verdicts, judge, agent, self.agents),
+        )
 
 
 def criteria_of(dataset: Dataset) -> set[str]:
@@ -201,16 +219,13 @@ class CurationStage(Judged):
     name = "curation"
     needs_all = True
 
-    def __init__(self, run: RunContext[Any]) -> None:
-        super().__init__(run)
-        self.simulations = RowsBy(run.dataset, "simulations", "trajectory_id")
-
     def plan(self) -> list[Item]:
         rows = decide_all(
             self._candidates(),
             grading_id=self.grading_id,
             config=self.run.config.curation,
             decision_config=self.run.config.judging.decision,
+            faulty=faulty_tasks(self.run.dataset, self.grading_id),
         )
         if not rows:
             return []
@@ -232,9 +247,8 @@ class CurationStage(Judged):
     def _candidates(self) -> Iterator[CurationCandidate]:
         """In commit order, so that what belongs to a trajectory is read together with it."""
         tried = trials(self.run.dataset, self.grading_id)
-        judging, judge = self.run.config.judging, self.run.config.roles["judge"]
-        status = judge_status_of(judge_rates(tried), judging.minimum_quality)
-        rules = judging.decision
+        minimum = self.run.config.judging.minimum_quality
+        status = judge_status_of(judge_rates(tried), minimum)
         columns = (
             "trajectory_id",
             "task_id",
@@ -244,21 +258,20 @@ class CurationStage(Judged):
         )
         for rows in self.run.dataset.in_commits("trajectories", (*columns, "models", "error")):
             for row in rows:
-                i, agent = row["trajectory_id"], row["models"].get("agent")
-                verdicts = self.verdicts_on(i)
-                candidate = candidate_of(
-                    row,
-                    self.recorded.tool_calls.get(i, ()),
-                    verdicts,
-                    self.recorded.task(row["task_id"]),
-                    status,
-                    rules,
-                    simulations=self.simulations.get(i, ()),
-                    judge_may_decide=may_decide(judge, agent, self.agents),
-                    self_judged=is_self_judged(verdicts, judge, agent, self.agents),
-                )
-                if candidate:
+                if candidate := self.candidate(row, status):
                     yield candidate
+
+
+def faulty_tasks(dataset: Dataset, grading_id: str) -> set[str]:
+    """Ids of the tasks that count as faulty by the newest measurement of the grading."""
+    columns = ("task_id", "grading_id", "fault")
+    newest = {
+        row["task_id"]: row["fault"]
+        for rows in dataset.in_commits("difficulty", columns)
+        for row in rows
+        if row["grading_id"] == grading_id
+    }
+    return {task_id for task_id, fault in newest.items() if fault}
 
 
 def trials(dataset: Dataset, grading_id: str) -> list[Row]:

@@ -1,6 +1,8 @@
 """A run's configuration. Its defaults are every world that has tools, and the offline model."""
 
-from typing import ClassVar, Self
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Self
 
 from pydantic import Field
 
@@ -13,6 +15,7 @@ from synth.llm.settings.config import BudgetConfig, RoleConfig
 from synth.tasks.agents.agents import AgentConfig
 from synth.tasks.agents.persona_config import PersonaConfig
 from synth.tasks.config import TaskConfig
+from synth.tasks.difficulty import DERIVATION, EASIER, HARDER, DifficultyConfig
 
 STAGES = (
     "tools",
@@ -22,6 +25,8 @@ STAGES = (
     "tasks",
     "rollouts",
     "grading",
+    "difficulty",
+    DERIVATION,
     "calibration",
     "curation",
 )
@@ -36,6 +41,17 @@ class RunConfig(JudgedConfig):
     """Everything a run of the pipeline is told."""
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = JobConfig.NOT_IDENTITY | {"num_tasks"}
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {
+            **JobConfig.ADDED_LATER,
+            "difficulty": {
+                "rounds": 0,
+                "target": 0.5,
+                "operators": dict.fromkeys((*HARDER, *EASIER), 1.0),
+                "added_tools": 8,
+            },
+        }
+    )
     STAGES: ClassVar[tuple[str, ...]] = STAGES
     DEFAULT_ROLES: ClassVar[dict[Role, RoleConfig]] = {
         role: RoleConfig() for role in ("generator", "agent", "user", "simulator", "judge")
@@ -57,10 +73,17 @@ class RunConfig(JudgedConfig):
     """How many tasks an agent is given and how complex they are."""
     rollouts: RolloutConfig = RolloutConfig()
     """Attempts at each task, and the limits of an episode."""
+    difficulty: DifficultyConfig = DifficultyConfig()
+    """Rounds in which tasks are made harder or easier, by how often the agent passes them."""
 
     num_tasks: int = Field(default=420, ge=1, le=10_000_000)
     """How many tasks are tried; agents and personas follow from it. No part of an identity:
     raising it adds items and changes none."""
+
+    @property
+    def has_rounds(self) -> bool:
+        """Whether pass rates are measured before curation."""
+        return bool(self.difficulty.rounds) or self.curation.band is not None
 
     def roles_asked(self) -> dict[Role, RoleConfig]:
         """Those that the settings give something to do: no tool may be there that is played."""
@@ -85,6 +108,8 @@ class RunConfig(JudgedConfig):
                 "domains": tuple(dict.fromkeys(names)),
                 "simulate": self.simulate.model_copy(update={"sources": ()}),
                 "rollouts": self.rollouts.model_copy(update={"attempts": 1}),
+                "difficulty": DifficultyConfig(),
+                "curation": self.curation.model_copy(update={"band": None}),
                 "shard_size": 8,
                 "budget": BudgetConfig(),
             }

@@ -54,11 +54,17 @@ def servers_of(config: RunConfig) -> list[ServerConfig]:
 
 
 def check_sources(config: RunConfig) -> None:
-    """ConfigError for a domain or server that this run names and that cannot be used here."""
+    """ConfigError for a domain or server that this run names and that cannot be used here, and for
+    pass rates that nothing would measure."""
     evolved = any(map(is_evolved, config.domains))
     named = evolved or config.servers or config.code or config.simulate.sources
     if not domains_of(config) and not named:
         raise ConfigError("domains, servers and code are all empty; name at least one, or all")
+    if config.has_rounds and config.rollouts.attempts < 2:
+        raise ConfigError(
+            "difficulty.rounds and curation.band go by pass rates, which one attempt does not "
+            f"measure; rollouts.attempts must be at least 2, got {config.rollouts.attempts}"
+        )
     _check_played(config, named=any(map(is_evolved, config.domains)))
     recorded = recorded_servers(config)
     for server in servers_of(config):

@@ -43,6 +43,7 @@ from synth.tasks.agents.screening import (
     undecided_personas,
 )
 from synth.tasks.code_tasks import CodeTasks
+from synth.tasks.difficulty import tasks_of
 from synth.tasks.proof.extensions import load_extensions
 from synth.tasks.stage import (
     Dropped,
@@ -355,10 +356,8 @@ class RolloutStage(OverCatalogue):
 
     def plan(self) -> list[Item]:
         config = self.run.config
-        # a plan from before may hold more tasks than are asked for now
-        tasks = self.run.ids_of("tasks")[: config.num_tasks]
         return plan_rollouts(
-            [{"task_id": i} for i in tasks if i in self.tasks],
+            [{"task_id": i} for i in tasks_of(self.run) if i in self.tasks],
             config=config.rollouts,
             roles=config.roles,
             simulation=self._simulation(),

@@ -39,6 +39,9 @@ from tool_specs.domains.domain import Domain
 
 STAGE_VERSION = 14
 
+FIRST_ROUND: dict[str, None] = dict.fromkeys(("parent_task_id", "operator", "round"))
+"""Of a task that is derived from no other."""
+
 SERVER_ATTEMPTS = 4
 """Choices of user goals tried for one task on a real server before it is dropped."""
 
@@ -174,7 +177,7 @@ async def make_task(
         elif not sources.domains[agent["domain_id"]].programs:
             made = await _played(plan.item_id, agent, config, sources, llm)
         else:
-            made = _in_domain(plan.item_id, agent, persona, config, sources)
+            made = in_domain(plan.item_id, agent, persona, config, sources)
         brief = await write_brief(
             made.draft,
             llm,
@@ -187,7 +190,7 @@ async def make_task(
         return Dropped(error.reason)
     users = _user_tools(agent, sources) if made.draft.user_steps else []
     ids = [tool["tool_id"] for tool in users]
-    return _row(plan, agent, persona, made, brief, config, generator, ids)
+    return task_row(plan, agent, persona, made, brief, config, generator, ids)
 
 
 class _Made(NamedTuple):
@@ -198,7 +201,7 @@ class _Made(NamedTuple):
     """Title and description of the domain or server, for the words."""
 
 
-def _in_domain(
+def in_domain(
     item_id: str, agent: Row, persona: Row, config: TaskConfig, sources: TaskSources
 ) -> _Made:
     domain = sources.domains[agent["domain_id"]]
@@ -307,7 +310,7 @@ async def _on_code(
         secret=task.secret,
     )
     made = _Made(task.complexity, task.draft, task.proof, {})
-    row = _row(plan, agent, persona, made, brief, config, generator)
+    row = task_row(plan, agent, persona, made, brief, config, generator)
     # a bug that another task is about, too, must not be trained on here and scored on there
     own = own_split("task", task.bug_id, heldout_share=config.heldout_share)
     return row | {
@@ -357,7 +360,7 @@ def _user_tools(agent: Row, sources: TaskSources) -> list[Row]:
     return sorted(own, key=lambda tool: tool["tool_id"])
 
 
-def _row(
+def task_row(
     plan: TaskPlan,
     agent: Row,
     persona: Row,
@@ -398,4 +401,5 @@ def _row(
         "num_rules": proof.num_rules,
         "num_distractors": len(agent["tool_ids"]) - len(used),
         "proof": draft.proved or {"plan": "executed", "nodes": 0, "depth": steps},
+        **FIRST_ROUND,
     }

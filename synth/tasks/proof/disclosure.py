@@ -40,7 +40,12 @@ def disclosed(
         return _one_kept_back(draft, rng, is_missing)
     if draft.variant in ("no_tool", "unclear_tool"):
         return draft
-    share = KEPT_BACK[disclosure]
+    return kept_back(draft, KEPT_BACK[disclosure], rng)
+
+
+def kept_back(draft: Draft, share: float, rng: Random) -> Draft:
+    """The draft with `share` of the facts that the agent will ask for told only then; the first of
+    each goal is told at once."""
     can_wait = _can_wait(draft)
     goals = [
         goal.model_copy(

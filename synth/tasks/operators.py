@@ -1,0 +1,348 @@
+"""A task derived from another: the same state, seed and persona, made harder or easier by one
+operator, and proved like every task.
+
+The draft of a task is no row. It is made again from the task that was planned first, and from one
+operator after another, and must come to the parent's plan and rubric as they are stored.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from random import Random
+from typing import Any
+
+from records.digest import digest
+from records.seeds import rng_of
+from records.tables.schemas import Row
+from synth.llm.client import LLM
+from synth.llm.settings.config import RoleConfig
+from synth.rubrics.built_in import Kinds
+from synth.rubrics.criteria import CommunicateCheck
+from synth.rubrics.reward import rubric_of
+from synth.tasks.config import TaskConfig
+from synth.tasks.difficulty import Derivation, DifficultyConfig, Operator
+from synth.tasks.goals.building import Builder
+from synth.tasks.goals.domain_tools import DomainTool, tools_of
+from synth.tasks.goals.goals import Asked, Draft, Fact, Goal, Step
+from synth.tasks.goals.knowledge import plain_values
+from synth.tasks.goals.waiting import rows_near
+from synth.tasks.proof.disclosure import kept_back
+from synth.tasks.proof.pace import played
+from synth.tasks.proof.proving import UnprovedError, check_passes, prove
+from synth.tasks.stage import Dropped, TaskPlan, TaskSources, in_domain, task_row
+from synth.tasks.words.brief import write_brief
+from tool_specs.domains.catalogue import is_users
+from tool_specs.domains.domain import Domain
+from tool_specs.domains.interpreter import DomainEnvironment
+
+MOST_GOALS = 6
+"""A task of so many user goals is made no longer."""
+
+LONGER_TRIES = 12
+"""Tools that are tried for one more user goal."""
+
+MOST_OTHER_DOMAINS = 8
+"""Domains that are looked at for tools to put beside the agent's."""
+
+TOOLS_ALONE: frozenset[Operator] = frozenset({"more_tools", "fewer_tools"})
+"""Operators that change nothing but which tools lie beside: the words stay."""
+
+ABOUT_GOALS: frozenset[Operator] = frozenset({"longer", "shorter"})
+
+
+def can_have(operator: Operator, task: Row, agent: Row, tools: Mapping[str, Row]) -> bool:
+    """Whether the operator can change the task, as far as its row tells. Tasks on live servers, on
+    code and on tools without programs have no operator: their proof is another one."""
+    if task["domain_id"] is None or any(t not in tools for t in agent["tool_ids"]):
+        return False
+    brief = task["user_brief"]
+    match operator:
+        case "more_tools":
+            # a tool of another domain could grant what no tool at hand can
+            return task["variant"] != "irrelevant_tool"
+        case "fewer_tools":
+            return any(tools[t]["domain_id"] != task["domain_id"] for t in agent["tool_ids"])
+        case "less_said":
+            told = [fact["goal"] for fact in brief["facts"] if fact["when"] == "opening"]
+            return task["variant"] == "normal" and len(told) > len(set(told))
+        case "more_said":
+            return task["variant"] == "normal" and bool(task["num_hidden"])
+        case "longer":
+            return task["variant"] == "normal" and len(brief["wishes"]) < MOST_GOALS
+        case "shorter":
+            return task["variant"] == "normal" and task["complexity"] != "simple"
+
+
+class Deriving:
+    """Derives tasks of one run."""
+
+    def __init__(
+        self,
+        tasks: Mapping[str, Row],
+        agents: Mapping[str, Row],
+        personas: Mapping[str, Row],
+        *,
+        config: TaskConfig,
+        difficulty: DifficultyConfig,
+        sources: TaskSources,
+        generator: RoleConfig,
+    ) -> None:
+        self._tasks, self._agents, self._personas = tasks, agents, personas
+        self._config, self._difficulty = config, difficulty
+        self._sources, self._generator = sources, generator
+
+    async def make(self, derivation: Derivation, llm: LLM) -> dict[str, list[Row]] | Dropped:
+        """Rows of `tasks`, and of `agents` where the tools beside the agent's change; or why there
+        is none. Raises ItemError when the generator's words stay incomplete."""
+        parent = self._tasks[derivation.parent]
+        operator, item_id = derivation.operator, derivation.item_id
+        origin = {
+            "parent_task_id": derivation.parent,
+            "operator": operator,
+            "round": derivation.round,
+        }
+        try:
+            made = self._again(parent)
+            if operator in TOOLS_ALONE:
+                agent = self._with_other_tools(derivation, parent)
+                further = len(agent["tool_ids"]) - len(self._agent(parent)["tool_ids"])
+                same = parent | {
+                    "task_id": item_id,
+                    "agent_id": agent["agent_id"],
+                    "num_distractors": parent["num_distractors"] + further,
+                }
+                return {"tasks": [same | origin], "agents": [agent]}
+            made = self._changed(made, operator, item_id, parent)
+            persona = self._personas[parent["persona_id"]]
+            brief = await write_brief(
+                made.draft,
+                llm,
+                item_id=item_id,
+                domain=made.about,
+                persona=persona,
+                descriptions=[t["description"] for t in self._tools(parent)],
+            )
+        except UnprovedError as error:
+            return Dropped(error.reason)
+        agent = self._agent(parent)
+        plan = TaskPlan(item_id, agent, persona)
+        users = parent["user_tool_ids"] if made.draft.user_steps else []
+        row = task_row(plan, agent, persona, made, brief, self._config, self._generator, users)
+        if row["split"] != parent["split"]:
+            # its combination of tools is held out and the parent's is not, or the other way round
+            return Dropped("of_another_split")
+        return {"tasks": [row | origin | {"seed": parent["seed"]}]}
+
+    def _again(self, task: Row) -> Any:
+        """The task's draft and proof, made again. UnprovedError where they are not what is stored,
+        as after a change of the program."""
+        if task["operator"] is None:
+            persona = self._personas[task["persona_id"]]
+            made = in_domain(
+                task["task_id"], self._agent(task), persona, self._config, self._sources
+            )
+        else:
+            parent = self._tasks[task["parent_task_id"]]
+            made = self._changed(self._again(parent), task["operator"], task["task_id"], parent)
+        plan = [step.model_dump(mode="json") for step in made.draft.plan]
+        criteria = made.proof.rubric.model_dump(mode="json")["criteria"]
+        if plan != task["reference_plan"] or criteria != task["rubric"]["criteria"]:
+            raise UnprovedError("parent_not_reproduced")
+        return made
+
+    def _changed(self, made: Any, operator: Operator, item_id: str, parent: Row) -> Any:
+        """What the operator makes of a draft, with its proof."""
+        if operator in TOOLS_ALONE:
+            return made
+        domain = self._sources.domains[parent["domain_id"]]
+        own = [t for t in self._tools(parent) if t["domain_id"] == parent["domain_id"]]
+        tools = {name: tools_of(domain)[name] for name in sorted(t["name"] for t in own)}
+        users = [self._sources.tools[i]["name"] for i in parent["user_tool_ids"]]
+        draft = changed_draft(operator, made.draft, domain, tools, item_id)
+        proof = prove(
+            domain,
+            draft,
+            tools,
+            self._sources.extensions,
+            own=[tools_of(domain)[name] for name in users],
+        )
+        count = len(draft.goals)
+        complexity = ("simple", "moderate")[count - 1] if count < 3 else "complex"
+        if operator not in ABOUT_GOALS:
+            complexity = made.complexity
+        return made._replace(complexity=complexity, draft=draft, proof=proof)
+
+    def _with_other_tools(self, derivation: Derivation, parent: Row) -> Row:
+        """The parent's agent with the same prompt and other tools beside its own."""
+        agent = self._agent(parent)
+        rng = rng_of(derivation.item_id, "tools")
+        if derivation.operator == "fewer_tools":
+            own = [t["tool_id"] for t in self._tools(parent) if _is_own(t, parent)]
+        else:
+            wanted = self._difficulty.added_tools
+            own = [*agent["tool_ids"], *self._tools_beside(parent, wanted, rng)]
+            rng.shuffle(own)
+        agent_id = digest("agent of a derived task", derivation.item_id)
+        return agent | {"agent_id": agent_id, "tool_ids": own}
+
+    def _tools_beside(self, parent: Row, wanted: int, rng: Random) -> list[str]:
+        """Ids of tools of other domains than the task's, none held out, no name twice."""
+        names = {tool["name"] for tool in self._tools(parent)}
+        others = [i for i in sorted(self._sources.domains) if i != parent["domain_id"]]
+        found: list[str] = []
+        for key in rng.sample(others, min(MOST_OTHER_DOMAINS, len(others))):
+            domain = self._sources.domains[key]
+            if domain.split != "train" or not domain.programs:
+                continue
+            pool = [t for t in self._sources.of_domain.get(key, ()) if _may_lie_beside(t, names)]
+            drawn = rng.sample(pool, min(wanted - len(found), len(pool)))
+            names |= {tool["name"] for tool in drawn}
+            found += [tool["tool_id"] for tool in drawn]
+        if not found:
+            raise UnprovedError("no_other_tools")
+        return found
+
+    def _agent(self, task: Row) -> Row:
+        return self._agents[task["agent_id"]]
+
+    def _tools(self, task: Row) -> list[Row]:
+        return [self._sources.tools[i] for i in self._agent(task)["tool_ids"]]
+
+
+def _is_own(tool: Row, task: Row) -> bool:
+    return tool["domain_id"] == task["domain_id"]
+
+
+def _may_lie_beside(tool: Row, names: set[str]) -> bool:
+    return (
+        tool["split"] == "train"
+        and not tool["drop_reason"]
+        and not is_users(tool)
+        and tool["name"] not in names
+    )
+
+
+def changed_draft(
+    operator: Operator,
+    draft: Draft,
+    domain: Domain,
+    tools: Mapping[str, DomainTool],
+    item_id: str,
+) -> Draft:
+    """What an operator on goals, or on what is said when, makes of a draft. Raises UnprovedError
+    where it makes nothing of it."""
+    ways: dict[str, Callable[[], Draft]] = {
+        "less_said": lambda: less_said(draft),
+        "more_said": lambda: more_said(draft),
+        "longer": lambda: longer(draft, domain, tools, item_id),
+        "shorter": lambda: shorter(draft),
+    }
+    changed = ways[operator]()
+    if changed.goals == draft.goals:
+        raise UnprovedError("nothing_changed")
+    return changed
+
+
+def less_said(draft: Draft) -> Draft:
+    """Every fact that the agent will ask for is told only then, but for the first of each goal."""
+    return kept_back(draft, 1.0, Random(0))  # a share of all of them draws nothing
+
+
+def more_said(draft: Draft) -> Draft:
+    """Every fact is told at once."""
+
+    def at_once(fact: Fact) -> Fact:
+        return fact.model_copy(update={"when": "opening"})
+
+    goals = [g.model_copy(update={"known": tuple(map(at_once, g.known))}) for g in draft.goals]
+    return draft.model_copy(update={"goals": tuple(goals)})
+
+
+def shorter(draft: Draft) -> Draft:
+    """The last goal is left out."""
+    if len(draft.goals) < 2:
+        raise UnprovedError("too_short")
+    return _with_goals(draft, draft.goals[:-1])
+
+
+def longer(draft: Draft, domain: Domain, tools: Mapping[str, DomainTool], item_id: str) -> Draft:
+    """One more goal, about a row that the earlier ones are about, or that hangs together with one
+    of these."""
+    if len(draft.goals) >= MOST_GOALS:
+        raise UnprovedError("long_enough")
+    used = {step.tool for step in draft.plan} | {goal.tool for goal in draft.goals}
+    left = [tool for name, tool in tools.items() if name not in used and not tool.waits]
+    rng = rng_of(item_id, "longer")
+    rng.shuffle(left)
+    left.sort(key=lambda tool: tool.read_only)  # stable: rather one that changes something
+    for tool in left[:LONGER_TRIES]:
+        builder = _after(draft, domain, tools, rng)
+        near = {key for _, key in rows_near(builder.environment, domain, set(builder.recent))}
+        if builder.add(tool) and near & _named(builder.goals[-1]):
+            return _with_goals(draft, (*draft.goals, builder.goals[-1]))
+    raise UnprovedError("no_goal_found")
+
+
+def _named(goal: Goal) -> set[str]:
+    """The texts among the arguments of a goal's call, ids of rows among them."""
+    return {value for value in plain_values(goal.arguments) if isinstance(value, str)}
+
+
+def _after(draft: Draft, domain: Domain, tools: Mapping[str, DomainTool], rng: Random) -> Builder:
+    """A builder that has built the draft's goals."""
+    environment = DomainEnvironment.of(domain, draft.initial_state)
+    builder = Builder(domain, environment, tools, rng=rng)
+    for goal in draft.goals:
+        if goal.tool in tools:
+            builder.ground(tools[goal.tool], goal.arguments)  # these rows are what it is about
+        builder.goals.append(goal)
+        for step in goal.steps:
+            after = builder.environment.snapshot()
+            builder.keep(goal, after.call(step.tool, step.arguments), after)
+    return builder
+
+
+def _with_goals(draft: Draft, goals: tuple[Goal, ...]) -> Draft:
+    """The draft with other goals: what was shown of them stays, the plan is built."""
+    kept = draft.model_copy(update={"goals": goals})
+    proved: dict[str, Any] = {"plan": "built", "depth": len(kept.plan)}
+    if any(goal.form != "plain" for goal in goals):
+        proved["forms"] = [goal.form for goal in goals]
+    if twins := [goal.twin for goal in goals if goal.twin is not None]:
+        proved["twins"] = twins
+    if any(goal.awaited for goal in goals):
+        proved["wait"] = draft.proved["wait"]
+    return kept.model_copy(update={"proved": proved})
+
+
+def reference_fault(task: Row, domain: Domain, kinds: Kinds) -> str | None:
+    """Why the stored reference plan, executed again, does not pass the stored rubric; None where it
+    does. The closing word of the reference tells every value that the rubric wants told."""
+    rubric = rubric_of(task)
+    steps = tuple(Step.model_validate(step) for step in task["reference_plan"])
+    told = tuple(_told(rubric.criteria))
+    goal = Goal(
+        tool="",
+        description="",
+        arguments={},
+        labels={},
+        known=(),
+        asks=(Asked(label="told", values=told),) if told else (),
+        steps=steps,
+        writes=False,
+        possible=task["solvable"],
+        could_be=("unclear",) if task["variant"] == "unclear_tool" else (),
+    )
+    draft = Draft(variant=task["variant"], goals=(goal,), initial_state=task["initial_state"])
+    calls, broken, failure = played(domain, draft, {})
+    if failure is not None:
+        return f"plan_fails: {failure}"
+    try:
+        check_passes(rubric, draft, calls, kinds, broken=broken)
+    except UnprovedError as error:
+        return str(error)
+    return None
+
+
+def _told(criteria: Sequence[Any]) -> Iterator[Any]:
+    for criterion in criteria:
+        if criterion.kind == "communicate":
+            yield from CommunicateCheck.model_validate(criterion.check).values
