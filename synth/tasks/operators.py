@@ -27,7 +27,7 @@ from synth.tasks.goals.waiting import rows_near
 from synth.tasks.proof.disclosure import kept_back
 from synth.tasks.proof.pace import played
 from synth.tasks.proof.proving import UnprovedError, check_passes, prove
-from synth.tasks.stage import Dropped, TaskPlan, TaskSources, in_domain, task_row
+from synth.tasks.stage import Dropped, MadeTask, TaskPlan, TaskSources, in_domain, task_row
 from synth.tasks.words.brief import write_brief
 from tool_specs.domains.catalogue import is_users
 from tool_specs.domains.domain import Domain
@@ -131,7 +131,7 @@ class Deriving:
             return Dropped("of_another_split")
         return {"tasks": [row | origin | {"seed": parent["seed"]}]}
 
-    def _again(self, task: Row) -> Any:
+    def _again(self, task: Row) -> MadeTask:
         """The task's draft and proof, made again. UnprovedError where they are not what is stored,
         as after a change of the program."""
         if task["operator"] is None:
@@ -148,7 +148,7 @@ class Deriving:
             raise UnprovedError("parent_not_reproduced")
         return made
 
-    def _changed(self, made: Any, operator: Operator, item_id: str, parent: Row) -> Any:
+    def _changed(self, made: MadeTask, operator: Operator, item_id: str, parent: Row) -> MadeTask:
         """What the operator makes of a draft, with its proof."""
         if operator in TOOLS_ALONE:
             return made
@@ -318,14 +318,14 @@ def reference_fault(task: Row, domain: Domain, kinds: Kinds) -> str | None:
     does. The closing word of the reference tells every value that the rubric wants told."""
     rubric = rubric_of(task)
     steps = tuple(Step.model_validate(step) for step in task["reference_plan"])
-    told = tuple(_told(rubric.criteria))
     goal = Goal(
         tool="",
         description="",
         arguments={},
         labels={},
         known=(),
-        asks=(Asked(label="told", values=told),) if told else (),
+        # each by itself: what stands among others says not which of them it is
+        asks=tuple(Asked(label="the answer", values=(v,)) for v in _told(rubric.criteria)),
         steps=steps,
         writes=False,
         possible=task["solvable"],

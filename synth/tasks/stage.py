@@ -193,7 +193,7 @@ async def make_task(
     return task_row(plan, agent, persona, made, brief, config, generator, ids)
 
 
-class _Made(NamedTuple):
+class MadeTask(NamedTuple):
     complexity: str
     draft: Draft
     proof: Proof
@@ -203,7 +203,7 @@ class _Made(NamedTuple):
 
 def in_domain(
     item_id: str, agent: Row, persona: Row, config: TaskConfig, sources: TaskSources
-) -> _Made:
+) -> MadeTask:
     domain = sources.domains[agent["domain_id"]]
     names = {t["name"] for t in _own_tools(agent, sources) if t["domain_id"] == agent["domain_id"]}
     users = {t["name"] for t in _user_tools(agent, sources)}
@@ -238,12 +238,12 @@ def in_domain(
         dual_control=config.dual_control,
         fits=is_of_its_split,
     )
-    return _Made(*made, {"title": domain.title, "description": domain.description})
+    return MadeTask(*made, {"title": domain.title, "description": domain.description})
 
 
 async def _played(
     item_id: str, agent: Row, config: TaskConfig, sources: TaskSources, llm: LLM
-) -> _Made:
+) -> MadeTask:
     """In an environment whose tools no program defines."""
     domain = sources.domains[agent["domain_id"]]
     own = [t for t in _own_tools(agent, sources) if t["domain_id"] == agent["domain_id"]]
@@ -255,12 +255,12 @@ async def _played(
         shares=config.shares,
         extensions=sources.extensions,
     )
-    return _Made(*made, {"title": domain.title, "description": domain.description})
+    return MadeTask(*made, {"title": domain.title, "description": domain.description})
 
 
 async def _on_server(
     item_id: str, agent: Row, persona: Row, config: TaskConfig, sources: TaskSources
-) -> _Made:
+) -> MadeTask:
     server = sources.servers.get(agent["server"])
     if server is None:
         raise UnprovedError("server_unavailable", agent["server"])
@@ -281,7 +281,7 @@ async def _on_server(
         async with sources.open_server(server, made.draft.initial_state) as running:
             try:
                 proved = await prove_on_server(made, running, sources.extensions)
-                return _Made(made.complexity, *proved, about)
+                return MadeTask(made.complexity, *proved, about)
             except UnprovedError as error:
                 failure = error
             except NotRecordedError as error:
@@ -309,7 +309,7 @@ async def _on_code(
         failing=task.failing,
         secret=task.secret,
     )
-    made = _Made(task.complexity, task.draft, task.proof, {})
+    made = MadeTask(task.complexity, task.draft, task.proof, {})
     row = task_row(plan, agent, persona, made, brief, config, generator)
     # a bug that another task is about, too, must not be trained on here and scored on there
     own = own_split("task", task.bug_id, heldout_share=config.heldout_share)
@@ -364,7 +364,7 @@ def task_row(
     plan: TaskPlan,
     agent: Row,
     persona: Row,
-    made: _Made,
+    made: MadeTask,
     brief: dict[str, Any],
     config: TaskConfig,
     generator: RoleConfig,
