@@ -90,6 +90,13 @@ def summary_markdown(dataset: Dataset) -> str:
     outcomes = [(row["name"], row["n"]) for row in summary.outcomes]
     parts += ["## Outcomes", markdown_table(("", "trajectories"), outcomes)]
     parts += _decisions_markdown(summary)
+    parts.append("## Pass rates, the hardest first")
+    head = ("dimension", "value", "tasks", "attempts", "passed")
+    passed = [
+        (*(row[name] for name in head), *(ratio(row[name]) for name in ("share", "low", "high")))
+        for row in summary.pass_rates
+    ]
+    parts.append(markdown_table((*head, "share", "from", "to"), passed))
     parts.append("## Domains and servers")
     environments = [(r["name"], r["split"], r["n"], r["accepted"]) for r in summary.environments]
     parts.append(markdown_table(("name", "split", "trajectories", "accepted"), environments))

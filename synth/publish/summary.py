@@ -17,6 +17,7 @@ from synth.episode.tools.state_accuracy import state_accuracy
 from synth.judging.judge_rates import kappa
 from synth.judging.judge_report import JudgeReport, judge_report
 from synth.publish.decisions import Decisions, decisions
+from synth.publish.pass_rates import pass_rates
 from synth.publish.regrading import Regrading, regrading
 from synth.publish.rows import rows_of
 from synth.publish.spending import Spending, spending
@@ -44,6 +45,8 @@ class DatasetSummary:
     """Declared complexity of the tasks against what was measured of them: `n`, and means of steps,
     dependencies between calls, hidden facts, policy rules and distractor tools; how many plans are
     the search's, how many tasks hold a user goal that is proved out of reach."""
+    pass_rates: list[Row]
+    """How often the agent passes tasks of a kind, what is surely hard first."""
     environments: list[Row]
     """A domain or MCP server each."""
     tools: list[Row]
@@ -99,6 +102,7 @@ def summarise(dataset: Dataset) -> DatasetSummary:
             drops=_rows(db, _count("drop_reason", "accepted = false")),
             variants=_rows(db, _VARIANTS),
             complexity=_rows(db, _COMPLEXITY),
+            pass_rates=pass_rates(db),
             environments=_rows(db, _ENVIRONMENTS),
             tools=tools[:TOP_TOOLS],
             num_tools_called=len(tools),
