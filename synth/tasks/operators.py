@@ -276,9 +276,19 @@ def longer(draft: Draft, domain: Domain, tools: Mapping[str, DomainTool], item_i
     for tool in left[:LONGER_TRIES]:
         builder = _after(draft, domain, tools, rng)
         near = {key for _, key in rows_near(builder.environment, domain, set(builder.recent))}
-        if builder.add(tool) and near & _named(builder.goals[-1]):
+        before = list(builder.diffs)
+        if not builder.add(tool) or not near & _named(builder.goals[-1]):
+            continue
+        if not _undoes(builder.diffs[len(before) :], before):
             return _with_goals(draft, (*draft.goals, builder.goals[-1]))
     raise UnprovedError("no_goal_found")
+
+
+def _undoes(changes: Sequence[dict[str, Any]], before: Sequence[dict[str, Any]]) -> bool:
+    """Whether a row changes again that an earlier goal made or changed: nobody corrects an order
+    so that it can be cancelled."""
+    changed = {(change["entity"], change["id"]) for change in before}
+    return any((change["entity"], change["id"]) in changed for change in changes)
 
 
 def _named(goal: Goal) -> set[str]:

@@ -89,6 +89,10 @@ def test_a_longer_task_holds_the_parents_goals_and_is_about_their_rows() -> None
         assert goals == pair.parent.draft.goals
         if more.writes:
             changed += 1
+            assert more.steps[-1].tool == more.tool
+            played = pair.child.play().calls
+            rows = [{(c["entity"], c["id"]) for c in call.diff} for call in played]
+            assert rows[-1].isdisjoint(set().union(*rows[:-1])), "changed again"
             assert pair.child.failed(pair.child.play(pair.parent.draft.plan))
     assert changed >= 3
 
