@@ -13,8 +13,7 @@ from prefect.artifacts import (
 from flows.build_tasks import build_tasks
 from flows.build_tools import build_tools
 from flows.curate import curate
-from flows.rollouts import rollouts
-from flows.rounds import rounds
+from flows.rollouts import rollouts, rounds
 from flows.runtime.data_root import ConfigParameter
 from flows.runtime.joined_run import joined_run
 from flows.runtime.ownership import OURS

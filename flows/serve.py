@@ -15,8 +15,7 @@ from flows.evolve_tools import evolve_tools
 from flows.grade import grade
 from flows.pipeline import pipeline
 from flows.rephrase import rephrase
-from flows.rollouts import rollouts
-from flows.rounds import rounds
+from flows.rollouts import rollouts, rounds
 from flows.runtime.ownership import OURS
 
 FLOWS: tuple[Flow[..., Any], ...] = (

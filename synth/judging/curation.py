@@ -41,7 +41,7 @@ _IN_DIGESTS: dict[str | None, str] = {"below_minimum": "below_floor"}
 """Judge status -> what it was called when the first ids were made of it: they stay as they are."""
 
 
-Share = Annotated[float, Field(ge=0.0, le=1.0)]
+PassRate = Annotated[float, Field(ge=0.0, le=1.0)]
 
 OUTSIDE_BAND = "outside_band"
 """Drop reason of an attempt at a task that is passed too often, or too seldom."""
@@ -59,7 +59,7 @@ class CurationConfig(Config):
     sequence_min: int = Field(default=3, ge=1)
     """So many of one sequence are kept however small the set: there a share means little."""
 
-    band: tuple[Share, Share] | None = None
+    band: tuple[PassRate, PassRate] | None = None
     """Lowest and highest pass rate of the tasks whose trajectories are kept, such as [0.1, 0.9].
     None: all, whatever their pass rates."""
 

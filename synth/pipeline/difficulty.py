@@ -25,7 +25,7 @@ from synth.pipeline.config import RunConfig
 from synth.pipeline.stages import OverCatalogue, RolloutStage, TaskStage
 from synth.tasks.difficulty import (
     DERIVATION,
-    Derivation,
+    DerivedTask,
     Operator,
     pass_at_k,
     pass_hat_k,
@@ -166,7 +166,7 @@ class DerivationStage(TaskStage):
         )
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
-        made = await self.deriving.make(Derivation(*item.data["derivation"]), shard.llm)
+        made = await self.deriving.make(DerivedTask(*item.data["derivation"]), shard.llm)
         return dropped(made.reason) if isinstance(made, Dropped) else ItemResult(made)
 
 

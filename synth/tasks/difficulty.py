@@ -66,7 +66,7 @@ def pass_hat_k(n: int, c: int, k: int) -> float:
     return comb(c, k) / comb(n, k)
 
 
-class Derivation(NamedTuple):
+class DerivedTask(NamedTuple):
     """A task to be derived."""
 
     item_id: str
@@ -81,7 +81,7 @@ def plan_derivations(
     config: DifficultyConfig,
     *,
     can_have: Callable[[str, Operator], bool],
-) -> list[Derivation]:
+) -> list[DerivedTask]:
     """What is derived from rows of `difficulty`, in their order.
 
     `can_have`: whether a task, by its id, can have an operator. A task that is faulty, that no
@@ -106,7 +106,7 @@ def plan_derivations(
         operator = rng_of(task_id, "operator", number).choices(own, weights)[0]
         extra = [config.added_tools] if operator == "more_tools" else []
         item_id = digest("derived", DERIVATION_VERSION, task_id, operator, number, *extra)
-        found.append(Derivation(item_id, task_id, operator, number))
+        found.append(DerivedTask(item_id, task_id, operator, number))
     return found
 
 

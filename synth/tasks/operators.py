@@ -18,7 +18,7 @@ from synth.rubrics.built_in import Kinds
 from synth.rubrics.criteria import CommunicateCheck
 from synth.rubrics.reward import rubric_of
 from synth.tasks.config import TaskConfig
-from synth.tasks.difficulty import Derivation, DifficultyConfig, Operator
+from synth.tasks.difficulty import DerivedTask, DifficultyConfig, Operator
 from synth.tasks.goals.building import Builder
 from synth.tasks.goals.domain_tools import DomainTool, tools_of
 from synth.tasks.goals.goals import Asked, Draft, Fact, Goal, Step
@@ -89,7 +89,7 @@ class Deriving:
         self._config, self._difficulty = config, difficulty
         self._sources, self._generator = sources, generator
 
-    async def make(self, derivation: Derivation, llm: LLM) -> dict[str, list[Row]] | Dropped:
+    async def make(self, derivation: DerivedTask, llm: LLM) -> dict[str, list[Row]] | Dropped:
         """Rows of `tasks`, and of `agents` where the tools beside the agent's change; or why there
         is none. Raises ItemError when the generator's words stay incomplete."""
         parent = self._tasks[derivation.parent]
@@ -170,7 +170,7 @@ class Deriving:
             complexity = made.complexity
         return made._replace(complexity=complexity, draft=draft, proof=proof)
 
-    def _with_other_tools(self, derivation: Derivation, parent: Row) -> Row:
+    def _with_other_tools(self, derivation: DerivedTask, parent: Row) -> Row:
         """The parent's agent with the same prompt and other tools beside its own."""
         agent = self._agent(parent)
         rng = rng_of(derivation.item_id, "tools")

@@ -11,7 +11,7 @@ import pytest
 from records.tables.schemas import Row
 from records.tables.tables import TABLES
 from synth.rubrics.built_in import BUILT_IN
-from synth.tasks.difficulty import Derivation, DifficultyConfig, Operator
+from synth.tasks.difficulty import DerivedTask, DifficultyConfig, Operator
 from synth.tasks.goals.goals import Draft, Fact
 from synth.tasks.operators import Deriving, can_have, changed_draft, reference_fault
 from synth.tasks.proof.proving import UnprovedError, prove
@@ -140,7 +140,7 @@ def derive(parent: Row, operator: Operator, *, known: dict[str, Row] | None = No
         generator=GENERATOR,
     )
     work = deriving.make(
-        Derivation(f"child-{operator}", parent["task_id"], operator, 1), BriefWriter().llm
+        DerivedTask(f"child-{operator}", parent["task_id"], operator, 1), BriefWriter().llm
     )
     return asyncio.run(work)
 
