@@ -21,7 +21,8 @@ PARTIES = ("agent", "user", "simulator", "environment", "task", "endpoint", "und
 """Whom a rejection may go back to (`curation.attributed_to`)."""
 
 FATES = (*PARTIES, "nobody", "not noted")
-"""Nobody: duplicates, what exceeds a quota or lies outside the band. Not noted: by curations of earlier versions."""
+"""Nobody: duplicates, what exceeds a quota or lies outside the band. Not noted: by curations of
+earlier versions."""
 
 
 class DecisionRule(NamedTuple):
