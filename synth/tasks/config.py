@@ -108,6 +108,7 @@ class TaskConfig(Config):
             "goals": {"in_order": 0.35, "follow_up": 0.6, "related": 0.8, "waiting": 0.3},
             "forms": {
                 "chosen": 0.15,
+                "described": 0.1,
                 "for_each": 0.08,
                 "conditional": 0.1,
                 "fallback": 0.06,

@@ -10,6 +10,7 @@ from records.config import Config
 from synth.tasks.forms.chosen import add_chosen
 from synth.tasks.forms.conditional import add_conditional
 from synth.tasks.forms.corrected import add_corrected
+from synth.tasks.forms.described import add_described
 from synth.tasks.forms.fallback import add_fallback
 from synth.tasks.forms.for_each import add_for_each
 from synth.tasks.goals.building import Builder
@@ -17,6 +18,7 @@ from synth.tasks.goals.goals import GoalForm
 
 ADDERS: Mapping[GoalForm, Callable[[Builder], bool]] = {
     "chosen": add_chosen,
+    "described": add_described,
     "for_each": add_for_each,
     "conditional": add_conditional,
     "fallback": add_fallback,
@@ -30,6 +32,9 @@ class FormShares(Config):
 
     chosen: float = Field(default=0.15, ge=0.0, le=1.0)
     """Share of goals whose row is chosen by comparison, such as the cheapest of a list."""
+    described: float = Field(default=0.1, ge=0.0, le=1.0)
+    """Share of goals whose row is described by what sets it apart, such as the loan that is
+    overdue."""
     for_each: float = Field(default=0.08, ge=0.0, le=1.0)
     """Share of goals for every row of a set."""
     conditional: float = Field(default=0.1, ge=0.0, le=1.0)
@@ -59,7 +64,9 @@ class FormShares(Config):
         return rng.choices(list(weights), list(weights.values()))[0]
 
 
-ALL_PLAIN = FormShares(chosen=0, for_each=0, conditional=0, fallback=0, corrected=0, traded=0)
+ALL_PLAIN = FormShares(
+    chosen=0, described=0, for_each=0, conditional=0, fallback=0, corrected=0, traded=0
+)
 
 
 def add_of_form(builder: Builder, form: GoalForm) -> bool:
