@@ -145,7 +145,7 @@ def test_a_description_fits_one_row_of_its_list_and_names_none() -> None:
         tools = dict(tools_of(domain))
         for i in range(4):
             environment = DomainEnvironment.of(domain, {})
-            builder = Builder(domain, environment, tools, rng=rng_of("described", i))
+            builder = Builder(domain, environment, tools, rng=rng_of(domain.name, "described", i))
             for listing in listings(builder, 3):
                 spec = domain.entities[listing.entity]
                 for description in descriptions(builder, listing):
