@@ -1,12 +1,12 @@
 """A goal about one row of a list that is not named: how the row is to be found is in the wish."""
 
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from synth.tasks.forms.listings import ShownRows
 from synth.tasks.forms.trying import told_of, tried, without
 from synth.tasks.goals.building import Builder
 from synth.tasks.goals.domain_tools import DomainTool
-from synth.tasks.goals.goals import Goal
+from synth.tasks.goals.goals import Fact, Goal, Step
 from synth.tasks.goals.lookup import unique_steps
 from synth.tasks.proof.unsolvable import action_of
 
@@ -22,6 +22,8 @@ class PickedRow(NamedTuple):
     """A sentence: `The slot is the one with the lowest price of ...`."""
     misread: tuple[str, ...]
     """Sentences of the same kind for other rows, for any, for all."""
+    facts: tuple[Fact, ...] = ()
+    """What the person has to say beside the values of the call."""
 
 
 def add_about(
@@ -29,7 +31,7 @@ def add_about(
     listing: ShownRows,
     tool: DomainTool,
     picked: PickedRow,
-    form: Literal["chosen", "described"],
+    form: Literal["chosen", "described", "within"],
 ) -> bool:
     """Append a goal whose call is about the row; False where the call does not work, or for no
     other one: a goal that only one row allows needs no choice."""
@@ -41,7 +43,8 @@ def add_about(
         return False
     said = without(arguments, picked.param)
     grounding = builder.ground(tool, said)
-    facts = [*listing.facts, *(f for f in grounding.facts if f not in listing.facts)]
+    given = [*picked.facts, *listing.facts]
+    facts = [*given, *(fact for fact in grounding.facts if fact not in given)]
     asks = builder.asked_of(tool, call.result, facts)
     if tool.read_only and not asks:
         return False
@@ -65,7 +68,7 @@ def add_about(
     return True
 
 
-def _steps(builder: Builder, listing: ShownRows, last: list[Any]) -> tuple[Any, ...]:
+def _steps(builder: Builder, listing: ShownRows, last: list[Step]) -> tuple[Step, ...]:
     """The look-ups for the list, the list itself, then these; none that has been made already."""
     *lookups, call = last
     return tuple(

@@ -18,7 +18,15 @@ Variant = Literal[
 
 
 GoalForm = Literal[
-    "plain", "chosen", "described", "for_each", "conditional", "fallback", "corrected", "traded"
+    "plain",
+    "chosen",
+    "described",
+    "within",
+    "for_each",
+    "conditional",
+    "fallback",
+    "corrected",
+    "traded",
 ]
 
 
