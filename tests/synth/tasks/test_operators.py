@@ -124,7 +124,7 @@ def sources() -> TaskSources:
 
 @cache
 def parents() -> tuple[Row, ...]:
-    rows = [made(plan) for plan in plans(12)]
+    rows = [made(plan) for plan in plans(40)]
     return tuple(row for row in rows if not isinstance(row, Dropped))
 
 
@@ -132,7 +132,7 @@ def derive(parent: Row, operator: Operator, *, known: dict[str, Row] | None = No
     """Rows, or why there are none; `known`: further tasks."""
     deriving = Deriving(
         {parent["task_id"]: parent} | (known or {}),
-        {f"agent-{i}": agent(i) for i in range(4)},
+        {f"agent-{i}": agent(i) for i in range(6)},
         {f"persona-{i}": persona(i) for i in range(64)},
         config=PLAIN,
         difficulty=DifficultyConfig(added_tools=3),
@@ -167,7 +167,7 @@ def test_more_tools_lie_beside_and_nothing_else_changes() -> None:
     parent = parents()[0]
     tables = derive(parent, "more_tools")
     [row], [new] = tables["tasks"], tables["agents"]
-    own = next(a for a in map(agent, range(4)) if a["agent_id"] == parent["agent_id"])
+    own = next(a for a in map(agent, range(6)) if a["agent_id"] == parent["agent_id"])
     assert set(own["tool_ids"]) < set(new["tool_ids"])
     added = [sources().tools[t] for t in set(new["tool_ids"]) - set(own["tool_ids"])]
     assert len(added) == 3
