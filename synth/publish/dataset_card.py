@@ -26,6 +26,7 @@ from synth.episode.tools.state_accuracy import state_accuracy
 from synth.judging.judge_report import judge_report
 from synth.pipeline.config import RunConfig
 from synth.publish.decisions import FATES, decisions
+from synth.publish.export_messages import Reasoning
 from synth.publish.rows import rows_of
 from synth.publish.summary import recovery_rates, user_fault_rates
 from synth.render.foreign_text import markdown_text, one_line
@@ -123,6 +124,8 @@ class Contents:
     """By split."""
     left_out: Mapping[str, int]
     text_arguments: int
+    reasoning: Reasoning
+    thoughts: int
     tools_by_license: Mapping[str, int]
     columns: Mapping[str, pa.DataType]
     """Empty for a form without columns."""

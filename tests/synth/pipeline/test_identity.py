@@ -48,6 +48,8 @@ ADDED: dict[type[JobConfig], list[str]] = {
         "tasks.goals.waiting=0.5",
         "tasks.personas_per_block=32",
         "agents.prompt_languages={German = 1.0}",
+        "agents.plan_share=0.5",
+        "agents.together_share=0.5",
         "personas.ages={'30-40' = 1.0}",
         "personas.places={'a village' = 1.0}",
         "personas.countries={Kenya = 1.0}",
