@@ -12,7 +12,8 @@ A row is exported when it was accepted, by a judge's word beside code's (what co
 needs a flag), may be trained on (held-out rows need a flag, and get splits of their own) and shows
 only tools of known licence (others need a flag). The rest is counted by reason. Every row carries
 what the judge's word on it is worth: in columns, and beside JSON lines, which take no key of ours,
-in `marks.csv`. The folder appears whole or not at all.
+in `marks.csv`. A sub-agent's conversation is a row of its own, exported with its episode's row.
+The folder appears whole or not at all.
 """
 
 import csv
@@ -79,6 +80,9 @@ _AS_STORED = (
     "models",
     "prompt_versions",
     "run_id",
+    "episode_id",
+    "session",
+    "parent_call_id",
 )
 COLUMNS: dict[str, pa.DataType] = {
     "trajectory_id": STR,
@@ -99,7 +103,15 @@ COLUMNS: dict[str, pa.DataType] = {
 }
 """Of the `hf` form, in order."""
 
-MARKS = ("split", "trajectory_id", "judge_mark", "decided_by", "self_judged")
+MARKS = (
+    "split",
+    "trajectory_id",
+    "judge_mark",
+    "decided_by",
+    "self_judged",
+    "episode_id",
+    "parent_call_id",
+)
 """Columns of `marks.csv`: a line a row, in the order of the splits' files."""
 
 
