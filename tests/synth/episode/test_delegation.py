@@ -4,7 +4,7 @@ import asyncio
 import copy
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
@@ -264,7 +264,7 @@ def test_an_episode_with_sub_agents_is_replayed(tmp_path: Path) -> None:
     tables = play(WELL, tmp_path)[0].tables
     episode, conversation = tables["trajectories"]
 
-    def differences(told: Row, made: list[Row]) -> list[str]:
+    def differences(told: Row, made: Sequence[Row]) -> list[str]:
         replayed = replay_rows(episode, made, TASK, catalogue(), delegating(), conversations=[told])
         return [difference.where for difference in asyncio.run(replayed).differences]
 

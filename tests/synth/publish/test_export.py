@@ -174,7 +174,8 @@ def thoughtful(content: str | None, thought: str) -> Row:
 def test_thoughts_are_exported_only_when_asked_for(
     dataset: Dataset, tmp_path: Path, format_: Any
 ) -> None:
-    for reasoning, count in (("none", 0), ("think", 3)):
+    counts: dict[Any, int] = {"none": 0, "think": 3}
+    for reasoning, count in counts.items():
         out = tmp_path / reasoning
         made = export_dataset(dataset, out, format=format_, reasoning=reasoning)
         assert made.thoughts == count

@@ -60,7 +60,7 @@ def test_prompts_are_written_in_the_languages_of_the_settings() -> None:
 def test_ways_of_working_are_asked_for_at_their_shares_and_change_nothing_else() -> None:
     def forms_of(**shares: float) -> list[PromptForm]:
         plans = plan_agents(
-            AgentConfig(**shares), catalogue(), seed=1, count=400, generator=GENERATOR
+            AgentConfig.model_validate(shares), catalogue(), seed=1, count=400, generator=GENERATOR
         )
         return [plan.form for plan in plans]
 
