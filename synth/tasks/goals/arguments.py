@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from synth.tasks.goals.domain_tools import DomainTool, FieldRef
+from synth.tasks.goals.weekdays import with_fitting_days
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.language.domain_file import ParamSpec
@@ -124,11 +125,12 @@ class _Draw:
             for name, param in params.items()
             if name in given
         }
-        return {
+        kept = {
             name: value
             for name, value in values.items()
             if value is not None and not (params[name].optional and value == params[name].default)
         }
+        return with_fitting_days(params, kept)
 
     def given(self, param: ParamSpec) -> bool:
         return not param.optional or self.rng.random() < GIVE_OPTIONAL
