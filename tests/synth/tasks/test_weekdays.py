@@ -3,9 +3,8 @@
 from datetime import date
 from random import Random
 
-from synth.tasks.goals.arguments import Drawer
+from synth.tasks.goals.arguments import WEEKDAYS, Drawer, with_fitting_days
 from synth.tasks.goals.domain_tools import tools_of
-from synth.tasks.goals.weekdays import WEEKDAYS, with_fitting_days
 from tests.synth.task_cases import domains
 from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.language.domain_file import ParamSpec
