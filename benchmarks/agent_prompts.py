@@ -54,6 +54,8 @@ def report(agents: Sequence[Row], tools: Mapping[str, Row], domains: Mapping[str
         [
             f"{count.prompts} prompts, {count.skeletons} skeletons",
             f"the largest skeleton has {count.largest} ({count.largest_share:.1%})",
+            f"{count.sharing} have two sentences in common with an earlier one "
+            f"({count.sharing / count.prompts:.1%})",
             f"words: {words[0]} to {words[-1]}, median {words[len(words) // 2]}",
             f"{times} begin with {most!r} ({times / len(agents):.1%})",
         ]

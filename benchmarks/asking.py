@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from offline_llm.app import create_app
 from records.files import write_atomic
 from records.store.journal import ShardJournal
 from synth.llm.client import LLM
@@ -24,7 +25,7 @@ def roles_of(path: Path) -> dict[str, RoleConfig]:
 async def asking(roles: dict[str, RoleConfig], folder: Path, stage: str) -> AsyncIterator[LLM]:
     """The client; what was answered before is taken from the folder."""
     folder.mkdir(parents=True, exist_ok=True)
-    async with Gateway(roles) as gateway:
+    async with Gateway(roles, offline_app=create_app) as gateway:
         with ShardJournal(folder / "answers.sqlite") as journal:
             yield LLM(gateway, journal, stage=stage, invocation_id=stage)
 

@@ -5,9 +5,10 @@
 Domains by name or pattern, as `synth domain list` shows them; all that have tools by default. For
 each form, drafts are made in which every goal is to be of that form (every second one for goals on
 second thoughts, which need something to think again about; trades are made of tasks against the
-policy). Prints how many tasks were proved, how many of them hold the form, why the others were
-dropped, and proved tasks/s beside plain ones. With `--show`, one task of each form: its wish, what
-it could be taken for, what the user knows, its plan, what is asked, and what was proved.
+policy and of tasks that lack a tool, by turns). Prints how many tasks were proved, how many of them
+hold the form, why the others were dropped, and proved tasks/s beside plain ones. With `--show`, one
+task of each form: its wish, what it could be taken for, what the user knows, its plan, what is
+asked, and what was proved.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from synth.tasks.forms.forms import ADDERS, ALL_PLAIN, FormShares
 from synth.tasks.goals.goals import Draft
 from synth.tasks.goals.variants import VariantShares
 from synth.tasks.proof.proving import UnprovedError
-from tool_specs.domains.domain import load_domain
+from tool_specs.domains.domain import Domain, load_domain
 from tool_specs.domains.taxonomy import files_named
 
 SHARES = Complexity(0.3, 0.4, 0.3)
@@ -45,6 +46,16 @@ def shares_of(form: str) -> FormShares:
     return FormShares.model_validate(ALL_PLAIN.model_dump() | wanted)
 
 
+def _tasks(domain: Domain, names: Sequence[str], form: str, number: int) -> DomainTasks:
+    """Trades are made by turns of tasks against the policy and of tasks that lack some tools."""
+    variant = ("against_policy", "missing_tool")[number % 2] if form == "traded" else None
+    lacking = set(names[number::4][:3]) if variant == "missing_tool" else set[str]()
+    variants = NORMAL.model_copy(update={variant: 1.0}) if variant else NORMAL
+    return DomainTasks(
+        domain, set(names) - lacking, lacking=lacking, forms=shares_of(form), variants=variants
+    )
+
+
 def yield_of(form: str, files: Sequence[Path], drafts: int) -> FormYield:
     proved = with_form = 0
     dropped: Counter[str] = Counter()
@@ -53,9 +64,8 @@ def yield_of(form: str, files: Sequence[Path], drafts: int) -> FormYield:
     for path in files:
         domain = load_domain(path)
         names = list(domain.programs)
-        variants = NORMAL.model_copy(update={"against_policy": float(form == "traded")})
-        tasks = DomainTasks(domain, names, forms=shares_of(form), variants=variants)
         for i in range(drafts):
+            tasks = _tasks(domain, names, form, i)
             item = digest("task_forms", form, domain.name, i)
             try:
                 _, draft, _ = tasks.make(item, shares=SHARES, disclosure="mixed")

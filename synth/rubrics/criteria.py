@@ -7,7 +7,14 @@ What a kind checks is its own affair (`synth.rubrics.built_in`, and the extensio
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 CheckedScalar = str | int | float
 
@@ -40,11 +47,26 @@ class Incidental(Strict):
     """May change, or not, to anything. An empty list frees the whole entity."""
 
 
+class EqualRows(Strict):
+    """Rows that differ in nothing but their ids, which nobody has said."""
+
+    entity: str
+    ids: tuple[str, ...] = Field(min_length=2)
+
+
 class StateCheck(Strict):
     """Net effect of the whole episode: exactly `changes` and, `incidental` apart, no other."""
 
     changes: tuple[ExpectedChange, ...]
     incidental: tuple[Incidental, ...] = ()
+    equal: tuple[EqualRows, ...] = ()
+    """Each row of a group may stand for each other one. Left out of what is stored where there is
+    none."""
+
+    @model_serializer(mode="wrap")
+    def _stored(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        stored = serialize(self)
+        return {k: v for k, v in stored.items() if k != "equal" or self.equal}
 
 
 ANY_TOOL = "*"

@@ -1,7 +1,8 @@
 """The state check: exactly the expected changes, and nothing else changed (frame condition).
 
 Order of calls and numbers of generated ids do not matter: rows that the environment named itself
-are matched by content, by a small search, and the ids found are put in for `{"$new": i}`.
+are matched by content, by a small search, and the ids found are put in for `{"$new": i}`. Rows of
+the initial state that are equal stand for each other.
 """
 
 import json
@@ -10,6 +11,7 @@ from typing import Any
 
 from synth.rubrics.criteria import ExpectedChange, StateCheck
 from synth.rubrics.episode import StateChange, Verdict, fields_of
+from synth.rubrics.equal import exchanged
 from synth.rubrics.values import same_value
 
 Ids = dict[int, str]
@@ -158,7 +160,10 @@ def check_state(check: StateCheck, changes: Sequence[StateChange]) -> Verdict:
     actual = [v for c in changes if (v := _visible(c, check)) is not None]
     expected = check.changes
     same_count = len(actual) == len(expected)
-    if same_count and next(_assignments(expected, actual), None) is not None:
+    if same_count and any(
+        next(_assignments(changes, actual), None) is not None
+        for changes in exchanged(check, actual)
+    ):
         what = _listed([_show_expected(c) for c in expected]) or "no change"
         return Verdict(True, 1.0, f"Expected and seen: {what}.")
     summary = f"Expected {len(expected)} changes, seen {len(actual)}"
@@ -169,7 +174,11 @@ def is_part(check: StateCheck, changes: Sequence[StateChange]) -> bool:
     """Whether the net `changes` of an episode are some of the expected ones, or none, and no other
     was made."""
     actual = [v for c in changes if (v := _visible(c, check)) is not None]
-    expected, steps = check.changes, 0
+    return any(_is_part(expected, actual) for expected in exchanged(check, actual))
+
+
+def _is_part(expected: Sequence[ExpectedChange], actual: Sequence[StateChange]) -> bool:
+    steps = 0
 
     def fits(chosen: list[int], ids: Ids) -> bool:
         """Whether the rest of `actual` can be given expected changes beside those `chosen`."""

@@ -37,7 +37,7 @@ from synth.tasks.words.readings import PROMPT as READING_PROMPT
 from tool_specs.domains.catalogue import is_users
 from tool_specs.domains.domain import Domain
 
-STAGE_VERSION = 15
+STAGE_VERSION = 16
 
 FIRST_ROUND: dict[str, None] = dict.fromkeys(("parent_task_id", "operator", "round"))
 """Of a task that is derived from no other."""

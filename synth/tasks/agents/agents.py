@@ -31,7 +31,7 @@ from tool_specs.domains.catalogue import is_users
 from tool_specs.toolsets.dependencies import Graph
 from tool_specs.toolsets.toolsets import ToolsetSampler
 
-STAGE_VERSION = 6
+STAGE_VERSION = 7
 PROMPT = "gen_agent"
 
 CAPABILITIES = (
@@ -267,6 +267,8 @@ def _planned(
     item_id: str, rng: Random, config: AgentConfig, source: AgentSource, tools: list[Row]
 ) -> AgentPlan:
     rng.shuffle(tools)
+    own = {tool["tool_id"] for tool in source.tools}
+    num_own = sum(tool["tool_id"] in own for tool in tools)
     working = rng_of(item_id, "working")  # draws of its own, so that a share changes nothing else
     shares = {"plan_share": config.plan_share, "together_share": config.together_share}
     return AgentPlan(
@@ -276,7 +278,9 @@ def _planned(
         capability=rng.choice(CAPABILITIES),
         expertise=rng.choice(EXPERTISE),
         behaviour=rng.choice(BEHAVIOURS),
-        form=with_working(draw_form(rng, config.prompt_languages), working, **shares),
+        form=with_working(
+            draw_form(rng, config.prompt_languages, num_tools=num_own), working, **shares
+        ),
     )
 
 

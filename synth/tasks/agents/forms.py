@@ -64,15 +64,17 @@ TOOLS_TOLD: Mapping[str, float] = MappingProxyType(
         "every tool by its name with half a sentence": 6.0,
     }
 )
+SHOWN = "shown, not told"
 CONDUCT: Mapping[str, float] = MappingProxyType(
-    {"as prose": 42.0, "as a list": 26.0, "shown, not told": 17.0, "left out": 15.0}
+    {"as prose": 42.0, "as a list": 26.0, SHOWN: 17.0, "left out": 15.0}
 )
 """How capability, expertise and behaviour are put."""
 
+ONE_SENTENCE = "one sentence that it might say"
 EXAMPLES: Mapping[str, float] = MappingProxyType(
     {
         "none": 68.0,
-        "one sentence that it might say": 14.0,
+        ONE_SENTENCE: 14.0,
         "a short exchange that shows the tone": 13.0,
         "two short exchanges, an easy and a difficult one": 5.0,
     }
@@ -129,6 +131,7 @@ CLASHES: tuple[tuple[str, str], ...] = (
     ("20 to", "handbook"), ("20 to", "letter"), ("20 to", "brand"), ("20 to", "questions"),
     ("20 to", "advertisement"), ("20 to", "table"), ("20 to", "thing by thing"),
     ("20 to", "by their names"), ("20 to", "by its name with"), ("20 to", "capital"),
+    ("20 to", "shown"),
     ("45 to", "letter"), ("45 to", "brand"), ("45 to", "questions"), ("45 to", "advertisement"),
     ("45 to", "table"), ("45 to", "by its name with"), ("45 to", "handbook"),
     ("one paragraph", "280 to"), ("one paragraph", "450 to"), ("one paragraph", "700 to"),
@@ -149,6 +152,12 @@ FEW_PASSAGES = ("20 ", "45 ")
 """Beginnings of the lengths with room for one passage."""
 
 MOST_PASSAGES = 6
+
+LONG = ("450 ", "700 ")
+"""Beginnings of the lengths that need matter: what few tools do is told in fewer words."""
+
+MATTER = 4
+"""Tools of its own from which an agent has something to fill so many words with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,9 +181,12 @@ class PromptForm:
         return asdict(self) | {"passages": list(self.passages)}
 
 
-def draw_form(rng: Random, languages: Mapping[str, float]) -> PromptForm:
+def draw_form(
+    rng: Random, languages: Mapping[str, float], *, num_tools: int = MATTER
+) -> PromptForm:
     """A form of one prompt, whose parts can be had together; short ones have no room for a dialogue
-    or many passages."""
+    or many passages, and an agent of few tools gets no long one. Conduct that is shown and not told
+    comes with an example."""
     taken: list[str] = []
 
     def draw(weights: Mapping[str, float]) -> str:
@@ -186,18 +198,24 @@ def draw_form(rng: Random, languages: Mapping[str, float]) -> PromptForm:
         taken.append(drawn(rng, fitting))
         return taken[-1]
 
-    length, layout, voice = draw(LENGTHS), draw(LAYOUTS), draw(VOICES)
+    lengths = {k: v for k, v in LENGTHS.items() if num_tools >= MATTER or not k.startswith(LONG)}
+    length, layout, voice = draw(lengths), draw(LAYOUTS), draw(VOICES)
     room = 1 if length.startswith(FEW_PASSAGES) else MOST_PASSAGES
     wanted = [p for p, share in PASSAGES.items() if rng.random() < share]
     examples = drawn(rng, EXAMPLES)
+    tools, conduct = draw(TOOLS_TOLD), draw(CONDUCT)
+    if not length.startswith(ROOM_FOR_DIALOGUE):
+        examples = NO_DIALOGUE
+    if conduct == SHOWN and examples == NO_DIALOGUE:
+        examples = ONE_SENTENCE
     return PromptForm(
         layout=layout,
         length=length,
         voice=voice,
-        tools=draw(TOOLS_TOLD),
-        conduct=draw(CONDUCT),
+        tools=tools,
+        conduct=conduct,
         passages=tuple(rng.sample(wanted, min(room, len(wanted)))),
-        examples=examples if length.startswith(ROOM_FOR_DIALOGUE) else NO_DIALOGUE,
+        examples=examples,
         language=drawn(rng, languages),
     )
 

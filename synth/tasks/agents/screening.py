@@ -18,7 +18,7 @@ from synth.tasks.agents.personas import PersonaPlan
 from synth.tasks.agents.skeletons import skeleton_of, words_of
 from tool_specs.coverage.duplicates import THRESHOLD, Shingles, jaccard, shingles_of
 
-SCREEN_VERSION = 2
+SCREEN_VERSION = 3
 """Raised when the same agents or personas would be told apart otherwise."""
 
 PERSONA_THRESHOLD = 0.5

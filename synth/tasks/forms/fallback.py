@@ -1,9 +1,10 @@
 """A goal with a first choice that the world refuses and a second one that is then taken."""
 
 from synth.tasks.forms.trying import told_of, tried
+from synth.tasks.forms.twins import twin_that_grants
 from synth.tasks.goals.building import Builder
 from synth.tasks.goals.domain_tools import DomainTool
-from synth.tasks.goals.goals import Fact, Goal
+from synth.tasks.goals.goals import Fact, Goal, Step
 from synth.tasks.goals.knowledge import singles_out
 from synth.tasks.goals.lookup import unique_steps
 from synth.tasks.goals.waiting import NOT_DECLARED
@@ -46,6 +47,12 @@ def _added(builder: Builder, tool: DomainTool, param: str) -> bool:
             theirs = [fact for fact in grounding.facts if fact.param == param]
             rest = [fact for fact in grounding.facts if fact.param != param]
             facts = [*_called("first choice", own), *_called("second choice", theirs), *rest]
+            refused_call = Step(tool=tool.name, arguments=first)
+            twin = twin_that_grants(
+                builder, refused_call, second, param, tool.spec.params[param].ref or ""
+            )
+            if twin is None:
+                continue
             a, b = (", ".join(str(fact.value) for fact in part) for part in (own, theirs))
             if a == b:
                 continue
@@ -61,6 +68,7 @@ def _added(builder: Builder, tool: DomainTool, param: str) -> bool:
                     f"{what}: with {a} if that can be done, and otherwise not at all.",
                 ),
                 form="fallback",
+                twin=twin,
                 arguments=arguments,
                 labels=grounding.labels,
                 known=tuple(facts),

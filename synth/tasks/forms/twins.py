@@ -1,4 +1,5 @@
-"""The other truth of a condition: a state in which the same words ask for the other branch.
+"""The other truth of a condition or of a first choice: a state in which the same words ask for the
+other branch.
 
 Whoever does not look cannot tell the task from its twin, so the branch is found out and not
 guessed.
@@ -7,8 +8,10 @@ guessed.
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from synth.tasks.forms.trying import TriedCall
 from synth.tasks.goals.building import Builder
 from synth.tasks.goals.goals import Step
+from synth.tasks.goals.knowledge import singles_out
 from tool_specs.domains.interpreter import DomainEnvironment, policy_violations
 from tool_specs.execution.fields import RowCheck
 from tool_specs.execution.invariants import broken_in
@@ -64,6 +67,45 @@ def twin_by_row(
         if _is_twin(builder.environment, figure, limit, other_call, holds=holds):
             return {"arguments": others, "figure": figure}
     return None
+
+
+def twin_that_grants(
+    builder: Builder, refused: Step, taken: TriedCall, param: str, entity: str
+) -> dict[str, Any] | None:
+    """For a call that is refused, in place of which `taken` is made, about another row of
+    `entity`: `{"patch": {entity: {key: row}}}`, a row in place of the refused one in the initial
+    state, told by the same words, with which the plan so far works and the refused call, too; or
+    `{"arguments": of the call}`, with another first choice that is not refused. What the call then
+    does is something else than what `taken` does. None where neither was found."""
+    kind, row_key = builder.domain.entities[entity], refused.arguments[param]
+    own = builder.start.get(entity, row_key)
+    other = builder.start.get(entity, taken.step.arguments[param])
+    if own is not None and other is not None:
+        told = {kind.key, *kind.natural}
+        differing = [f for f in kind.fields if f not in told and own[f] != other[f]]
+        for fields in [*([f] for f in differing), differing][: MAX_PATCHES + 1]:
+            row = {**own, **{field: other[field] for field in fields}}
+            state = _with_row(builder, entity, row_key, row)
+            if state is None or not all(_works(state, step) for step in builder.plan):
+                continue
+            if _grants_otherwise(state, refused, taken.step):
+                return {"patch": {entity: {row_key: row}}}
+    for _ in range(OTHER_DRAWS):
+        drawn = builder.drawn(builder.tools[refused.tool]).get(param)
+        first = Step(tool=refused.tool, arguments=refused.arguments | {param: drawn})
+        named = drawn is not None and singles_out(
+            builder.environment, builder.domain, entity, drawn
+        )
+        if named and _grants_otherwise(builder.environment, first, taken.step):
+            return {"arguments": first.arguments}
+    return None
+
+
+def _grants_otherwise(state: DomainEnvironment, first: Step, second: Step) -> bool:
+    """Whether both calls work in the state and come to different ends."""
+    one, other = state.snapshot(), state.snapshot()
+    works = _works(one, first) and _works(other, second)
+    return works and one.state_hash != other.state_hash != state.state_hash
 
 
 def figure_of(state: DomainEnvironment, read: Step, field: str) -> Any:

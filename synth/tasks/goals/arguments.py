@@ -7,7 +7,8 @@ succeeds is for the caller to see, by executing it.
 """
 
 import re
-from datetime import datetime, timedelta
+from collections.abc import Mapping
+from datetime import date, datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -32,6 +33,8 @@ PREFER_RELATED = 0.7
 
 GIVE_OPTIONAL = 0.4
 """How often an optional parameter is given."""
+
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
 PHRASES = (
     "Please call me before you come.",
@@ -124,11 +127,12 @@ class _Draw:
             for name, param in params.items()
             if name in given
         }
-        return {
+        kept = {
             name: value
             for name, value in values.items()
             if value is not None and not (params[name].optional and value == params[name].default)
         }
+        return with_fitting_days(params, kept)
 
     def given(self, param: ParamSpec) -> bool:
         return not param.optional or self.rng.random() < GIVE_OPTIONAL
@@ -230,3 +234,25 @@ class _Draw:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def with_fitting_days(params: Mapping[str, ParamSpec], arguments: dict[str, Any]) -> dict[str, Any]:
+    """The arguments with dates and moments moved on to the weekday that they name, by six days at
+    most; as they are where they name none or several. Who moves a course to Tuesdays does not let
+    it begin on a Monday."""
+    named = [
+        WEEKDAYS.index(value.lower())
+        for name, value in arguments.items()
+        if params[name].type == "enum" and str(value).lower() in WEEKDAYS
+    ]
+    if len(named) != 1:
+        return arguments
+    return {
+        name: _on(value, named[0]) if params[name].type in ("date", "datetime") else value
+        for name, value in arguments.items()
+    }
+
+
+def _on(moment: str, weekday: int) -> str:
+    day = date.fromisoformat(moment[:10])
+    return (day + timedelta(days=(weekday - day.weekday()) % 7)).isoformat() + moment[10:]

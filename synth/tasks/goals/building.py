@@ -9,8 +9,16 @@ from typing import Any, NamedTuple
 from synth.tasks.goals.arguments import Drawer
 from synth.tasks.goals.asking import asked_of_read, asked_of_write
 from synth.tasks.goals.domain_tools import DomainTool
+from synth.tasks.goals.equal_rows import equals_of
 from synth.tasks.goals.goals import Asked, Awaited, Fact, Goal, Step
-from synth.tasks.goals.knowledge import Leaf, label_of, leaves, plain_values, singles_out, words_of
+from synth.tasks.goals.knowledge import (
+    Leaf,
+    label_of,
+    leaves,
+    meant_by_words,
+    plain_values,
+    words_of,
+)
 from synth.tasks.goals.lookup import Lookups, Views, unique_steps
 from synth.tasks.goals.parts import ArgumentPart, id_label, parts_of, value_label
 from synth.tasks.goals.waiting import (
@@ -313,6 +321,15 @@ class Builder:
         entities = self.domain.entities.items()
         return {row[spec.key] for name, spec in entities for row in self.environment.rows(name)}
 
+    def _is_meant(self, entity: str, key: str) -> bool:
+        """Whether people's words mean this row, or rows that nothing has ever told from it."""
+        meant = meant_by_words(self.environment, self.domain, entity, key)
+        return meant == {key} or (
+            bool(meant)
+            and meant == equals_of(self.environment, self.domain, entity, key)
+            and meant == equals_of(self.start, self.domain, entity, key)
+        )
+
     def ground(self, tool: DomainTool, arguments: dict[str, Any]) -> Grounding:
         """Facts and look-ups for every argument; ids that no look-up finds are told."""
         lookups = self.views.of(self.environment)
@@ -334,7 +351,7 @@ class Builder:
         if (entity, key) not in self._drawer.recent:
             self._drawer.recent.append((entity, key))
         known: list[Leaf] = []
-        if singles_out(self.environment, self.domain, entity, key):
+        if self._is_meant(entity, key):
             known = leaves(self.environment, self.domain, entity, key)
         facts = [part.fact(label_of(leaf, role), leaf.value) for leaf in known]
         if (entity, key) in self.made:

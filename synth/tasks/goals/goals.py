@@ -97,7 +97,8 @@ class Goal(Strict):
     """Sentences of the same kind for what a hasty reader could take the wish for."""
 
     twin: dict[str, Any] | None = None
-    """Of a goal on a condition: where the same words ask for the other branch. JSON values."""
+    """Of a goal on a condition or with a first choice: where the same words ask for the other
+    branch. JSON values."""
 
     arguments: dict[str, Any]
     labels: dict[str, str]

@@ -71,17 +71,31 @@ def once(parts: Iterable[str]) -> list[str]:
 
 
 def singles_out(environment: DomainEnvironment, domain: Domain, entity: str, key: str) -> bool:
-    """Whether no other row has the same natural leaves, so that the user's words mean this row."""
+    """Whether the user's words mean this row: it has natural leaves that no other row has, be it
+    with others beside them."""
+    return meant_by_words(environment, domain, entity, key) == {key}
+
+
+def meant_by_words(
+    environment: DomainEnvironment, domain: Domain, entity: str, key: str
+) -> frozenset[str]:
+    """The keys of all rows that have the natural leaves of this one; none where it has none."""
     own = [(leaf.path, leaf.value) for leaf in leaves(environment, domain, entity, key)]
     if not own:
-        return False
+        return frozenset()
     key_field = domain.entities[entity].key
     plain = {path[0]: value for path, value in own if len(path) == 1}
-    return not any(
-        row[key_field] != key
-        and [(o.path, o.value) for o in leaves(environment, domain, entity, row[key_field])] == own
+    return frozenset(
+        row[key_field]
         for row in environment.state.tables[entity].matching(plain)
+        if row[key_field] == key
+        or _has_all(own, leaves(environment, domain, entity, row[key_field]))
     )
+
+
+def _has_all(own: Iterable[tuple[tuple[str, ...], Any]], others: Iterable[Leaf]) -> bool:
+    held = {other.path: other.value for other in others}
+    return all(path in held and held[path] == value for path, value in own)
 
 
 def plain_values(value: Any) -> Iterator[Any]:

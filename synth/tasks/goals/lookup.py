@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from synth.tasks.goals.domain_tools import DomainTool
+from synth.tasks.goals.equal_rows import equals_of
 from synth.tasks.goals.goals import Step
 from synth.tasks.goals.knowledge import MAX_DEPTH, Leaf, leaves, natural_refs
 from tool_specs.domains.domain import Domain
@@ -54,6 +55,7 @@ class Lookups:
         self._found: dict[RowKey, tuple[Step, ...] | None] = {}
         self._made: dict[RowKey, list[LookupAnswer]] = {}
         self._known: dict[RowKey, list[Leaf]] = {}
+        self._equal: dict[RowKey, frozenset[str]] = {}
 
     def find(self, place: RowKey, depth: int = 0) -> tuple[Step, ...] | None:
         """The shortest look-up of the row's id, or None when no read tool gives it away."""
@@ -93,6 +95,11 @@ class Lookups:
             self._known[place] = leaves(self._environment, self._domain, *place)
         return self._known[place]
 
+    def _equals(self, place: RowKey) -> frozenset[str]:
+        if place not in self._equal:
+            self._equal[place] = equals_of(self._environment, self._domain, *place)
+        return self._equal[place]
+
     def _ask(self, place: RowKey, known: list[Leaf]) -> Iterator[LookupAnswer]:
         refs = list(natural_refs(self._environment, self._domain, *place))
         for tool in self._tools:
@@ -121,14 +128,16 @@ class Lookups:
         agreeing = [r for r in rows_in(answer.observation, key_field) if _agrees(r, own)]
         if not known or not any(row[key_field] == key for row in agreeing):
             return
-        if all(row[key_field] == key for row in agreeing):
+        shown = {row[key_field] for row in agreeing}
+        if shown == {key} or shown <= self._equals(place):
             yield frozenset()
             return
         refs = list(natural_refs(self._environment, self._domain, entity, key))
         for count in range(1, len(refs) + 1):
             for chosen in itertools.combinations(refs, count):
                 ids = {field: ref for field, _, ref in chosen}
-                if {row[key_field] for row in agreeing if _agrees(row, ids)} == {key}:
+                fitting = {row[key_field] for row in agreeing if _agrees(row, ids)}
+                if fitting == {key} or fitting <= self._equals(place):
                     yield frozenset((to, ref) for _, to, ref in chosen)
 
     def _shown_whole(self, answer: LookupAnswer, place: RowKey) -> Iterator[Needs]:

@@ -10,6 +10,7 @@ from synth.rubrics.criteria import (
     CallCheck,
     CommunicateCheck,
     Criterion,
+    EqualRows,
     ExpectedChange,
     FormatCheck,
     PolicyCheck,
@@ -37,12 +38,14 @@ def rubric_of(
     forbidden: Sequence[str],
     further: Sequence[Criterion] = (),
     free: Collection[RowField] = (),
+    equal: Sequence[EqualRows] = (),
 ) -> Rubric:
     """`changes`: net effect of the plan; `made_ids`: ids in it that the environment made up;
     `rules`: of the policy; `forbidden`: tools that no way to the goal needs and that do harm;
-    `further`: what extensions add; `free`: what the user leaves to the agent."""
+    `further`: what extensions add; `free`: what the user leaves to the agent; `equal`: rows that
+    stand for each other."""
     criteria = [
-        _state(draft, changes, made_ids, free),
+        _state(draft, changes, made_ids, free, equal),
         *_told(draft.goals),
         *_by_user(draft.goals),
         *_order(draft.goals),
@@ -141,12 +144,13 @@ def _state(
     changes: Sequence[GoalChange],
     made_ids: frozenset[str],
     free: Collection[RowField],
+    equal: Sequence[EqualRows],
 ) -> Criterion:
     sentences = [g.sentence for g in draft.goals if g.writes and g.possible]
     words = "Nothing is changed by any call."
     if changes:
         words = f"Done exactly as the user asked: {' '.join(sentences)} Nothing else is changed."
-    check = StateCheck(changes=expected_changes(changes, made_ids, free))
+    check = StateCheck(changes=expected_changes(changes, made_ids, free), equal=tuple(equal))
     return STATE.criterion("state", words, check, weight=4, mandatory=True)
 
 

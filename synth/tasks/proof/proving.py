@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from synth.rubrics.built_in import EpisodeCall, Kinds, PolicyViolation, episode_of
-from synth.rubrics.criteria import Rubric
+from synth.rubrics.criteria import EqualRows, Rubric
 from synth.tasks.goals.domain_tools import DomainTool
+from synth.tasks.goals.equal_rows import AmbiguousRowError, equal_rows
 from synth.tasks.goals.goals import Draft, Proof
 from synth.tasks.goals.knowledge import plain_values
 from synth.tasks.goals.rubrics import left_open, rubric_of
@@ -76,6 +77,7 @@ def prove(
         forbidden=_harmful(draft, tools),
         further=extensions.criteria(draft),
         free=left_open(draft, tools, calls),
+        equal=_equal(domain, draft, tools),
     )
     check_passes(rubric, draft, calls, extensions.kinds, broken=broken)
     check_derivable(draft, calls)
@@ -92,6 +94,13 @@ def prove(
         num_dependencies=num_dependencies(draft, calls),
         num_rules=sum(len(domain.rules.get(name, ())) for name in bearing),
     )
+
+
+def _equal(domain: Domain, draft: Draft, tools: Mapping[str, DomainTool]) -> tuple[EqualRows, ...]:
+    try:
+        return equal_rows(domain, draft, tools)
+    except AmbiguousRowError as error:
+        raise UnprovedError("ambiguous_row", str(error)) from None
 
 
 def observed_chars(calls: Iterable[EpisodeCall]) -> int:

@@ -12,10 +12,17 @@ from records.tables.schemas import Row
 from synth.tasks.agents import forms
 from synth.tasks.agents.agents import AgentConfig, make_agent, plan_agents
 from synth.tasks.agents.forms import PromptForm, draw_form
-from synth.tasks.agents.skeletons import count_skeletons, skeleton_of, words_of
+from synth.tasks.agents.skeletons import (
+    MARK,
+    THRESHOLD,
+    count_skeletons,
+    skeleton_of,
+    words_of,
+)
 from synth.tasks.agents.weights import clash_check
 from tests.synth.authors import GENERATOR, FixedWords
 from tests.synth.tasks.test_agents import catalogue
+from tool_specs.coverage.duplicates import jaccard
 
 WORDS = {"name": "Ada", "system_prompt": "Answer people kindly. " * 5}
 
@@ -31,7 +38,9 @@ def test_the_parts_of_a_form_can_be_had_together() -> None:
         assert not any(contradict(a, b) for a, b in combinations(parts, 2)), parts
         is_short = form.length.startswith(forms.FEW_PASSAGES)
         assert len(form.passages) <= (1 if is_short else forms.MOST_PASSAGES)
-        if form.examples != forms.NO_DIALOGUE:
+        if form.conduct == forms.SHOWN:
+            assert form.examples != forms.NO_DIALOGUE
+        if form.examples not in (forms.NO_DIALOGUE, forms.ONE_SENTENCE):
             assert form.length.startswith(forms.ROOM_FOR_DIALOGUE)
 
 
@@ -114,6 +123,48 @@ def test_names_numbers_and_words_of_tools_are_no_part_of_a_skeleton() -> None:
     own = words_of(["find_parcels", "Finds parcels."]), words_of(["list_boats", "Lists boats."])
     assert skeleton_of(one, own[0]) == skeleton_of(other, own[1])
     assert skeleton_of(one, frozenset()) != skeleton_of(other, frozenset())
+
+
+def test_an_agent_of_few_tools_has_no_long_prompt() -> None:
+    for many, count in ((True, forms.MATTER), (False, forms.MATTER - 1)):
+        found = [draw_form(Random(i), {"English": 1.0}, num_tools=count) for i in range(400)]
+        assert any(form.length.startswith(forms.LONG) for form in found) == many
+
+
+GERMAN = "Du bist der Schalter von {} und hilfst allen, die mit einer Frage zu dir kommen."
+OTHER_GERMAN = "Du bist die Werkstatt von {} und hilfst keinem, der ohne Rechnung zu uns kommt."
+CHINESE = "你是{}的客服助手请用简短礼貌的语言回答每一位顾客的问题。"
+OTHER_CHINESE = "遇到投诉时先道歉再说明{}能够做什么不要承诺做不到的事情。"
+
+
+def similarity(one: str, other: str) -> float:
+    none: frozenset[str] = frozenset()
+    return jaccard(skeleton_of(one, none), skeleton_of(other, none))
+
+
+def test_german_nouns_are_no_names_and_german_names_are() -> None:
+    a, b = GERMAN.format("Clara Weber"), GERMAN.format("Anna Schmidt")
+    assert similarity(a, b) == 1.0
+    assert similarity(a, OTHER_GERMAN.format("Clara Weber")) < THRESHOLD
+    grams = {word for gram in skeleton_of(a, frozenset()) for word in gram}
+    assert {"schalter", "frage", MARK} <= grams
+
+
+def test_chinese_is_compared_by_the_character() -> None:
+    one = CHINESE.format("3")
+    assert similarity(one, CHINESE.format("12")) == 1.0
+    assert similarity(one, CHINESE.format("海天")) >= THRESHOLD
+    assert similarity(one, OTHER_CHINESE.format("3")) < THRESHOLD
+
+
+def test_two_rules_in_common_are_counted_in_any_order() -> None:
+    one = "Say what a visit costs before you book it. Never call anybody by a first name."
+    other = "Never call anybody by a first name. {} Say what a visit costs before you book it."
+    much = "Tell people who wait how long that may take and what they can do until then. " * 3
+    shared = [agent(0, one), agent(1, other.format(much))]
+    assert count_skeletons(shared, {}, {})[1::3] == (2, 1)
+    lone = [agent(0, one), agent(1, much + "Never call anybody by a first name.")]
+    assert count_skeletons(lone, {}, {}).sharing == 0
 
 
 def agent(number: int, text: str) -> Row:

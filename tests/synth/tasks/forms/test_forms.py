@@ -1,6 +1,7 @@
 """Goals with structure: proved, never dictated, and another reading of the words fails."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -8,6 +9,8 @@ import pytest
 
 from records.digest import digest
 from records.seeds import rng_of
+from synth.rubrics.criteria import StateCheck
+from synth.rubrics.state import check_state
 from synth.tasks.composing import DomainTasks
 from synth.tasks.forms.conditional import limit_for
 from synth.tasks.forms.described import descriptions
@@ -17,6 +20,7 @@ from synth.tasks.goals.building import Builder
 from synth.tasks.goals.domain_tools import tools_of
 from synth.tasks.goals.goals import Goal, GoalForm, Step
 from synth.tasks.goals.knowledge import plain_values
+from synth.tasks.goals.rubrics import expected_changes
 from synth.tasks.goals.variants import VariantShares
 from synth.tasks.proof.proving import UnprovedError, check_derivable
 from tests.synth.task_cases import SHARES, Case, domains
@@ -247,6 +251,52 @@ def test_a_first_choice_that_is_refused_gives_way_to_the_second() -> None:
         assert passes(case, plan)
         assert fails_in_state_alone(case, plan[: plan.index(call)])
         assert begin >= 0
+
+
+def test_where_the_first_choice_can_be_had_the_second_fails() -> None:
+    """In the twin the rubric of the first choice passes with it, and fails with the second."""
+    patched = rows = 0
+    for case, goal, begin in goals("fallback"):
+        twin, call = goal.twin, goal.steps[-1]
+        assert twin is not None
+        assert twin in case.draft.proved["twins"]
+        first = {fact.param for fact in goal.known if fact.label.startswith("first choice")}
+        state = {name: dict(held) for name, held in case.draft.initial_state.items()}
+        for entity, held in twin.get("patch", {}).items():
+            state.setdefault(entity, {}).update(held)
+            for key, row in held.items():
+                own = case.environment().get(entity, key) or {}
+                told = case.domain.entities[entity].natural
+                assert {f: row[f] for f in told} == {f: own[f] for f in told}
+        if "arguments" in twin:
+            rows += 1
+            arguments = twin["arguments"]
+        else:
+            patched += 1
+            (key,) = next(iter(twin["patch"].values()))
+            arguments = call.arguments | dict.fromkeys(first, key)
+        assert {n for n in arguments if arguments[n] != call.arguments.get(n)} == first
+        before = case.draft.plan[:begin]
+        right = Step(tool=call.tool, arguments=arguments)
+        granted = goal.model_copy(update={"steps": (right,), "asks": (), "twin": None})
+        draft = case.draft.model_copy(
+            update={"initial_state": state, "goals": (*case.draft.goals[:-1], granted)}
+        )
+        other = replace(case, draft=draft)
+        made = other.play([*before, right])
+        assert not made.calls[-1].is_error
+        assert not made.breaches
+        expected = StateCheck(changes=expected_changes(made.changes, made_ids(made.changes)))
+        assert check_state(expected, made.changes).passed
+        assert not check_state(expected, other.play([*before, call]).changes).passed
+        both = other.play([*before, right, call])
+        if not both.calls[-1].is_error:
+            assert not check_state(expected, both.changes).passed
+    assert patched + rows >= 4
+
+
+def made_ids(changes: Sequence[Any]) -> frozenset[str]:
+    return frozenset(change["id"] for change in changes if change["op"] == "create")
 
 
 def test_second_thoughts_count() -> None:
