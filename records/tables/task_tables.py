@@ -163,6 +163,8 @@ TASK_TABLES: tuple[TableSpec, ...] = (
             "num_rules": INT,
             "num_distractors": INT,
             "proof": JSON,
+            "num_distinct_tools": INT,
+            "longest_chain": INT,
         },
         content=True,
         defaults={"user_tool_ids": []},
