@@ -1,6 +1,6 @@
 """How many tasks of each length the worlds give, and what they are like.
 
-    python -m benchmarks.task_lengths [DOMAIN ...] [--sample 30] [--drafts 2] [--show]
+    python -m benchmarks.task_lengths [DOMAIN ...] [--sample 30] [--drafts 2] [--rows N] [--show]
 
 Domains by name or pattern, as `synth domain list` shows them; by default a sample of all that have
 tools. For each band of calls so many tasks are asked for in each domain, of an agent that has all
@@ -29,6 +29,7 @@ from synth.tasks.lengths import Complexity
 from synth.tasks.proof.proving import UnprovedError
 from tool_specs.domains.domain import Domain, load_domain
 from tool_specs.domains.taxonomy import files_named
+from tool_specs.growth.grown_seed import GrownSeed
 
 BANDS = ("1-3", "4-8", "9-15", "16-40")
 SHARES = Complexity(0.3, 0.4, 0.3)
@@ -51,12 +52,19 @@ class BandYield(NamedTuple):
     """What a task took that was dropped."""
 
 
-def yield_of(band: str, domains: Sequence[Domain], drafts: int) -> BandYield:
+def yield_of(band: str, domains: Sequence[Domain], drafts: int, rows: int | None) -> BandYield:
+    """`rows`: of the state that tasks start in; None for the seed of the domain's file."""
+    grown = None if rows is None else GrownSeed(rows=rows, number=0, split="train")
     found = BandYield(len(domains) * drafts, [], Counter(), [])
     for domain in domains:
         names = list(domain.programs)
         tasks = DomainTasks(
-            domain, names, variants=VARIANTS, forms=FormShares(), lengths={band: 1.0}
+            domain,
+            names,
+            variants=VARIANTS,
+            forms=FormShares(),
+            lengths={band: 1.0},
+            grown=grown,
         )
         for i in range(drafts):
             item = digest("task_lengths", band, domain.name, i)
@@ -129,6 +137,7 @@ def main() -> None:
     parser.add_argument("--sample", type=int, default=30, help="domains, where none is named")
     parser.add_argument("--drafts", type=int, default=2, help="tasks of each band in each domain")
     parser.add_argument("--bands", nargs="+", default=BANDS)
+    parser.add_argument("--rows", type=int, help="of the states; by default the seed")
     parser.add_argument("--show", action="store_true", help="print a task of the longest band")
     args = parser.parse_args()
     worlds = [load_domain(path) for path in files_of(args.domains, args.sample)]
@@ -140,7 +149,7 @@ def main() -> None:
     )
     found = None
     for band in args.bands:
-        found = yield_of(band, worlds, args.drafts)
+        found = yield_of(band, worlds, args.drafts, args.rows)
         print(line(band, found), flush=True)
     if args.show and found and found.proved:
         print("", shown(max(found.proved, key=lambda task: task.proof.longest_chain)), sep="\n")

@@ -17,7 +17,7 @@ from synth.tasks.forms.forms import ALL_PLAIN, FormShares, add_of_form
 from synth.tasks.forms.traded import add_traded
 from synth.tasks.goals.arguments import Drawer
 from synth.tasks.goals.building import TRIES, Builder
-from synth.tasks.goals.domain_tools import tools_of
+from synth.tasks.goals.domain_tools import entities_near, tools_of
 from synth.tasks.goals.goals import Draft, Fact, Goal, Proof, Variant
 from synth.tasks.goals.lookup import Views
 from synth.tasks.goals.states import seeded_state
@@ -290,7 +290,7 @@ class DomainTasks:
             rng.shuffle(left)
             left.sort(key=lambda tool: tool.read_only == wants_write)  # stable: the rest shuffled
             if builder.recent and rng.random() < self._mix.related:
-                near = self._near(builder.recent)
+                near = entities_near(self._domain, builder.recent)
                 left.sort(key=lambda tool: near.isdisjoint(tool.about))
             if builder.made and rng.random() < self._mix.follow_up:
                 made = {entity for entity, _ in builder.made}
@@ -303,18 +303,6 @@ class DomainTasks:
                     break
             else:
                 raise UnprovedError("no_goal_found")
-
-    def _near(self, rows: Collection[tuple[str, str]]) -> set[str]:
-        """The entities of the rows, and those that refer to them or that they refer to."""
-        entities = {entity for entity, _ in rows}
-        pairs = [
-            (name, field.to)
-            for name, spec in self._domain.entities.items()
-            for field in spec.fields.values()
-            if field.type == "ref" and field.to
-        ]
-        near = {b for a, b in pairs if a in entities} | {a for a, b in pairs if b in entities}
-        return entities | near
 
     def _add_with_wait(self, builder: Builder, count: int, rng: Random) -> None:
         """Goals as in other normal tasks, one of which has to be waited for, where there is one:

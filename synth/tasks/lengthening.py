@@ -2,10 +2,11 @@
 
 Each further goal is one that a person in that matter would have: it names or changes a row that an
 earlier goal is about, or one that refers to such a row or that such a row refers to. Nothing that
-was shown already is asked again, and a tool comes again for other rows only.
+was shown already is asked again, nothing is done only to be undone, and a tool comes again for
+other rows only.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -95,9 +96,28 @@ def _belongs(before: Builder, after: Builder) -> bool:
     named = _named(after, goal)
     if goal.form != "corrected" and any(_named(after, other) == named for other in others):
         return False
-    changed = {(c["entity"], c["id"]) for c in after.diffs[len(before.diffs) :]}
+    new = after.diffs[len(before.diffs) :]
+    if goal.form != "corrected" and _is_as_before(before.diffs, new):
+        return False
+    changed = {(c["entity"], c["id"]) for c in new}
     matter = rows_near(before.environment, before.domain, before.recent)
     return not matter.isdisjoint(named | changed) and not _is_told(before, goal)
+
+
+def _is_as_before(diffs: Sequence[Mapping[str, Any]], new: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a field is again what it was before one of the earlier changes: who buys tickets and
+    gives them back has second thoughts, and says so."""
+    once: dict[tuple[str, str, str], list[Any]] = {}
+    for change in (change for change in diffs if change["op"] == "update"):
+        for field in change["after"]:
+            place = (change["entity"], change["id"], field)
+            once.setdefault(place, []).append(change["before"][field])
+    return any(
+        value in once.get((change["entity"], change["id"], field), ())
+        for change in new
+        if change["op"] == "update"
+        for field, value in change["after"].items()
+    )
 
 
 def _named(builder: Builder, goal: Goal) -> set[RowKey]:
