@@ -57,6 +57,7 @@ def write_brief(request: ChatRequest, settings: OfflineSettings) -> dict[str, An
     return {
         "person": str(persona.get("name")),
         "relation": "the one whose own affair it is",
+        "implausible": "",
         "situation": "Something has come up, and it has to be settled today.",
         "opening": opening,
         "wishes": goals,

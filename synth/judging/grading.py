@@ -35,7 +35,7 @@ from synth.rubrics.standing import STANDING_VERSION
 from synth.rubrics.statements.statements import STATEMENTS_VERSION
 
 STAGE = "grading"
-STAGE_VERSION = 7
+STAGE_VERSION = 8
 """Raised when the same trajectory would be graded otherwise."""
 
 

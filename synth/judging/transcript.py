@@ -124,9 +124,24 @@ def _by_whom(call: Row) -> Iterator[tuple[dict[str, Any], list[Mapping[str, Any]
             yield {"job": job, "by": "environment", "at": at}, list(changes)
 
 
-def tools_shown(tools: Sequence[Row]) -> list[dict[str, str]]:
-    """Names and descriptions: what the assistant could have done."""
-    return [{"name": tool["name"], "description": tool["description"]} for tool in tools]
+def tools_shown(tools: Sequence[Row]) -> list[dict[str, Any]]:
+    """Names, descriptions, and what is said of the parameters: what the assistant could have done,
+    and what it may tell of the limits."""
+    return [
+        {"name": tool["name"], "description": tool["description"]}
+        | ({"parameters": told} if (told := _parameters(tool["input_schema"])) else {})
+        for tool in tools
+    ]
+
+
+def _parameters(schema: Mapping[str, Any]) -> dict[str, str]:
+    """Parameter -> its description, with the bounds that the schema sets."""
+    found = {}
+    for name, spec in schema.get("properties", {}).items():
+        if isinstance(spec, Mapping) and spec.get("description"):
+            bounds = [f"{key} {spec[key]}" for key in ("minimum", "maximum") if key in spec]
+            found[name] = spec["description"] + (f" ({', '.join(bounds)})" if bounds else "")
+    return found
 
 
 def quotable(

@@ -20,6 +20,7 @@ from synth.tasks.goals.building import TRIES, Builder
 from synth.tasks.goals.domain_tools import entities_near, tools_of
 from synth.tasks.goals.goals import Draft, Fact, Goal, Proof, Variant
 from synth.tasks.goals.lookup import Views
+from synth.tasks.goals.rules_seen import followable
 from synth.tasks.goals.states import seeded_state
 from synth.tasks.goals.variants import VariantShares, question, variant_of
 from synth.tasks.goals.waiting import waiting_tools
@@ -108,11 +109,12 @@ class DomainTasks:
         self._extensions = extensions
         self._all = tools_of(domain)
         self.tools = {name: self._all[name] for name in sorted(names)}
+        self._fair = followable(domain, self.tools)
         self._lacking = [self._all[name] for name in sorted(lacking)]
         self._own = [self._all[name] for name in sorted(own)]
         self._others = others
-        self._vague = [t for t in self.tools.values() if t.writes and alternatives(t, self.tools)]
-        self._ruled = [t for t in self.tools.values() if t.rules]
+        self._vague = [t for t in self._fair.values() if t.writes and alternatives(t, self.tools)]
+        self._ruled = [t for t in self._fair.values() if t.rules]
         self._waiting = waiting_tools(self.tools.values()) if domain.jobs else []
 
     def make(
@@ -168,7 +170,7 @@ class DomainTasks:
 
     def _searched(self, draft: Draft, before: DomainEnvironment, views: Views) -> Draft:
         """The draft with the shortest plan that there is, and how it was found."""
-        found = shortest_plan(self._domain, self.tools, draft.goals, before, views)
+        found = shortest_plan(self._domain, self._fair, draft.goals, before, views)
         built = len(draft.plan)
         if found is None or found.depth > built:
             how = {"plan": "built", "nodes": MAX_NODES, "depth": built}
@@ -202,7 +204,7 @@ class DomainTasks:
         writers = {n: tool for n, tool in self._all.items() if n not in users}
         patch = seeded_state(self._domain, writers, rng, self._grown)
         before = DomainEnvironment.of(self._domain, patch)
-        builder = Builder(self._domain, before.snapshot(), self.tools, rng=rng)
+        builder = Builder(self._domain, before.snapshot(), self._fair, rng=rng)
         proved: dict[str, Any] = {}
         match variant:
             case "against_policy":
@@ -279,7 +281,7 @@ class DomainTasks:
         have several goals, those that have one already last."""
         used = {name for goal in builder.goals for name in (goal.tool, *goal.could_be)}
         left_out = used if unfit is None else unfit
-        left = [t for t in self.tools.values() if t.name not in left_out and not t.waits]
+        left = [t for t in self._fair.values() if t.name not in left_out and not t.waits]
         for number in range(count):
             if forms != ALL_PLAIN and add_of_form(builder, forms.draw(rng)):
                 left = [tool for tool in left if tool.name != builder.goals[-1].tool]
@@ -380,7 +382,7 @@ class DomainTasks:
         for tool in rng.sample(self._vague, min(VAGUE_TOOLS, len(self._vague))):
             for _ in range(VAGUE_TRIES):
                 environment = before.snapshot()
-                builder = Builder(self._domain, environment, self.tools, rng=rng, views=empty.views)
+                builder = Builder(self._domain, environment, self._fair, rng=rng, views=empty.views)
                 if not builder.add(tool):
                     break
                 drawer = Drawer(self._domain, rng)

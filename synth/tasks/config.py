@@ -108,7 +108,9 @@ class TaskConfig(Config):
             "server_variants": {"missing_parameter": 0.1, "irrelevant_tool": 0.05},
             "goals": {"in_order": 0.35, "follow_up": 0.6, "related": 0.8, "waiting": 0.3},
             "forms": {
-                "chosen": 0.15,
+                "chosen": 0.12,
+                "described": 0.1,
+                "within": 0.04,
                 "for_each": 0.08,
                 "conditional": 0.1,
                 "fallback": 0.06,

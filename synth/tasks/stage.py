@@ -37,7 +37,7 @@ from synth.tasks.words.readings import PROMPT as READING_PROMPT
 from tool_specs.domains.catalogue import is_users
 from tool_specs.domains.domain import Domain
 
-STAGE_VERSION = 14
+STAGE_VERSION = 15
 
 SERVER_ATTEMPTS = 4
 """Choices of user goals tried for one task on a real server before it is dropped."""

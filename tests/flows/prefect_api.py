@@ -7,7 +7,7 @@ import urllib.request
 from typing import Any
 
 ENDED = ("COMPLETED", "FAILED", "CRASHED", "CANCELLED")
-WAIT_S = 120.0
+WAIT_S = 300.0
 
 
 BUSY = 503

@@ -66,8 +66,10 @@ MAX_CALLS = 4
 
 
 def cast_in(persona: Row, brief: Mapping[str, Any]) -> Row:
-    """The persona under the name that it has in this matter, which may be one of its records'."""
-    return persona | {"name": brief.get("person") or persona["name"]}
+    """The persona under the name that it has in this matter. Where that is the name of one of its
+    records, what is told of the persona by its own name is left out."""
+    name = brief.get("person") or persona["name"]
+    return persona | {"name": name} | ({} if name == persona["name"] else {"background": ""})
 
 
 class UserError(SynthError):

@@ -227,5 +227,8 @@ CLASHES: tuple[tuple[str, str], ...] = (
     ("thinks aloud", "a few words"), ("thinks aloud", "precise"),
     ("asks two", "one thing at a time"), ("chatty", "no small talk"), ("chatty", "short answers"),
     ("businesslike", "haha"), ("warm and informal", "formal, "), ("expert", "no technical words"),
+    ("sayings", "businesslike"), ("lists", "one sentence"), ("brackets", "one sentence"),
+    ("haha", "no small talk"), ("sayings", "no small talk"), ("new line", "one sentence"),
+    ("friendly words", "no small talk"), ("friendly words", "businesslike"),
 )  # fmt: skip
 """Parts of phrases that contradict each other: no person has both."""

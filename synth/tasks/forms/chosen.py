@@ -1,17 +1,12 @@
 """A goal whose row is not named but chosen by comparison: the cheapest, the latest, the fewest."""
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
 from synth.tasks.forms.listings import ShownRows, listings, takers
-from synth.tasks.forms.trying import TriedCall, told_of, tried, without
+from synth.tasks.forms.picking import PickedRow, add_about
 from synth.tasks.goals.building import Builder
-from synth.tasks.goals.domain_tools import DomainTool
-from synth.tasks.goals.goals import Goal
 from synth.tasks.goals.knowledge import words_of
-from synth.tasks.goals.lookup import unique_steps
-from synth.tasks.proof.unsolvable import action_of
 
 LEAST_ROWS = 3
 """Rows among which a choice is one."""
@@ -25,8 +20,8 @@ def add_chosen(builder: Builder) -> bool:
         for tool, param in takers(builder, listing.entity):
             for field in fields:
                 for most in builder.rng.sample((True, False), 2):
-                    goal = _goal(builder, listing, tool, param, field, most=most)
-                    if goal is not None:
+                    picked = _best(listing, param, field, most=most)
+                    if picked and add_about(builder, listing, tool, picked, "chosen"):
                         return True
     return False
 
@@ -55,74 +50,25 @@ def _is_ordered(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _goal(
-    builder: Builder, listing: ShownRows, tool: DomainTool, param: str, field: str, *, most: bool
-) -> Goal | None:
+def _best(listing: ShownRows, param: str, field: str, *, most: bool) -> PickedRow | None:
     values = [row[field] for row in listing.rows]
     best = max(values) if most else min(values)
     if values.count(best) != 1:
         return None
-    chosen = listing.rows[values.index(best)][listing.key]
-    arguments = builder.drawn(tool) | {param: chosen}
-    call = tried(builder, tool, arguments)
-    if call is None or not any(_others(builder, listing, tool, arguments, param, chosen)):
-        return None
-    said = without(arguments, param)
-    grounding = builder.ground(tool, said)
-    facts = [*listing.facts, *(f for f in grounding.facts if f not in listing.facts)]
-    asks = builder.asked_of(tool, call.result, facts)
-    if tool.read_only and not asks:
-        return None
-    what = action_of(tool) + told_of(grounding.facts)
-    which = extreme(field, values, most=most)
-    other = extreme(field, values, most=not most)
+    key = listing.rows[values.index(best)][listing.key]
     entity = words_of(listing.entity)
-    start = f"{what[:1].upper()}{what[1:]}. The {entity} is the one"
-    goal = Goal(
-        tool=tool.name,
-        description=tool.spec.description,
-        wish=f"{start} with the {which} of {listing.words}.",
-        misreadings=(
-            f"{start} with the {other} of {listing.words}.",
-            f"{what[:1].upper()}{what[1:]}. Any {entity} will do, of {listing.words}.",
-            f"{what[:1].upper()}{what[1:]}. This is meant for every one of {listing.words}.",
+    which, other = extreme(field, values, most=most), extreme(field, values, most=not most)
+    return PickedRow(
+        param=param,
+        key=key,
+        others=tuple(row[listing.key] for row in listing.rows if row[listing.key] != key),
+        which=f"The {entity} is the one with the {which} of {listing.words}.",
+        misread=(
+            f"The {entity} is the one with the {other} of {listing.words}.",
+            f"Any {entity} will do, of {listing.words}.",
+            f"This is meant for every one of {listing.words}.",
         ),
-        form="chosen",
-        arguments=said,
-        labels=grounding.labels,
-        known=tuple(facts),
-        asks=asks,
-        steps=tuple(
-            unique_steps(
-                [
-                    *(s for s in listing.grounding.lookups if s not in builder.plan),
-                    listing.step,
-                    *(s for s in grounding.lookups if s not in builder.plan),
-                    call.step,
-                ]
-            )
-        ),
-        writes=not tool.read_only,
     )
-    builder.goals.append(goal)
-    builder.keep(goal, call.result, call.after)
-    return goal
-
-
-def _others(
-    builder: Builder,
-    listing: ShownRows,
-    tool: DomainTool,
-    arguments: dict[str, Any],
-    param: str,
-    chosen: str,
-) -> Iterator[TriedCall]:
-    """The same call for other rows of the list, where it would work as well."""
-    for row in listing.rows:
-        if row[listing.key] != chosen:
-            call = tried(builder, tool, arguments | {param: row[listing.key]})
-            if call is not None:
-                yield call
 
 
 def extreme(field: str, values: list[Any], *, most: bool) -> str:

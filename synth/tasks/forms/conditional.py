@@ -39,12 +39,13 @@ def add_conditional(builder: Builder) -> bool:
             for name, param in found.tool.spec.params.items()
             if param.ref and name in found.step.arguments
         }
-        fitting = [t for t in writes if not about or t.about & about.keys()]
-        for tool in builder.rng.sample(fitting, min(len(fitting), CALL_TRIES)):
+        for tool in builder.rng.sample(writes, min(len(writes), CALL_TRIES)):
             arguments = builder.drawn(tool)
-            for name, param in tool.spec.params.items():
-                if param.ref in about and name in arguments:
-                    arguments[name] = about[param.ref]
+            same = [n for n, p in tool.spec.params.items() if p.ref in about and n in arguments]
+            if about and not same:
+                continue  # a figure of one row matters to what is done with that row
+            for name in same:
+                arguments[name] = about[str(tool.spec.params[name].ref)]
             call = tried(builder, tool, arguments)
             if call is not None and _add(builder, found, tool, call):
                 return True
@@ -94,10 +95,12 @@ def _add(builder: Builder, found: FoundFigure, tool: DomainTool, call: TriedCall
     if twin is None:
         return False
     label = told_label(found.field, found.value)
+    unit = _unit(builder, found.field)
+    in_unit, much = (f" in {unit}", f"{limit} {unit}") if unit else ("", str(limit))
     grounding = builder.ground(tool, call.step.arguments)
     shown = list(found.grounding.facts)
     facts = [
-        Fact(label=f"limit of {label}", value=limit, param="", needed=False),
+        Fact(label=f"limit of {label}{in_unit}", value=limit, param="", needed=False),
         *shown,
         *(fact for fact in grounding.facts if fact not in shown),
     ]
@@ -109,11 +112,11 @@ def _add(builder: Builder, found: FoundFigure, tool: DomainTool, call: TriedCall
     goal = Goal(
         tool=tool.name,
         description=tool.spec.description,
-        wish=f"Only if {where} is more than {limit}, do this: {what}. Otherwise leave it.{tell}",
+        wish=f"Only if {where} is more than {much}, do this: {what}. Otherwise leave it.{tell}",
         misreadings=(
-            f"Only if {where} is less than {limit}, do this: {what}. Otherwise leave it.{tell}",
+            f"Only if {where} is less than {much}, do this: {what}. Otherwise leave it.{tell}",
             f"Whatever {where} is, do this: {what}.{tell}",
-            f"If {where} is more than {limit}, leave this: {what}. Do it at once otherwise.{tell}",
+            f"If {where} is more than {much}, leave this: {what}. Do it at once otherwise.{tell}",
         ),
         form="conditional",
         arguments=call.step.arguments,
@@ -137,6 +140,14 @@ def _add(builder: Builder, found: FoundFigure, tool: DomainTool, call: TriedCall
     if holds:
         builder.keep(goal, call.result, call.after)
     return True
+
+
+def _unit(builder: Builder, field: str) -> str | None:
+    """Of the fields of that name, where all of them have the same."""
+    units = {
+        spec.fields[field].unit for spec in builder.domain.entities.values() if field in spec.fields
+    }
+    return units.pop() if len(units) == 1 else None
 
 
 def _shown_after(found: FoundFigure, call: TriedCall) -> Any:

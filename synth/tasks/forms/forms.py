@@ -10,13 +10,17 @@ from records.config import Config
 from synth.tasks.forms.chosen import add_chosen
 from synth.tasks.forms.conditional import add_conditional
 from synth.tasks.forms.corrected import add_corrected
+from synth.tasks.forms.described import add_described
 from synth.tasks.forms.fallback import add_fallback
 from synth.tasks.forms.for_each import add_for_each
+from synth.tasks.forms.within import add_within
 from synth.tasks.goals.building import Builder
 from synth.tasks.goals.goals import GoalForm
 
 ADDERS: Mapping[GoalForm, Callable[[Builder], bool]] = {
     "chosen": add_chosen,
+    "described": add_described,
+    "within": add_within,
     "for_each": add_for_each,
     "conditional": add_conditional,
     "fallback": add_fallback,
@@ -28,8 +32,13 @@ class FormShares(Config):
     """How many of the goals have structure; the others are plain. A goal whose form
     the state and the tools at hand do not give is plain as well."""
 
-    chosen: float = Field(default=0.15, ge=0.0, le=1.0)
+    chosen: float = Field(default=0.12, ge=0.0, le=1.0)
     """Share of goals whose row is chosen by comparison, such as the cheapest of a list."""
+    described: float = Field(default=0.1, ge=0.0, le=1.0)
+    """Share of goals whose row is described by what sets it apart, such as the loan that is
+    overdue."""
+    within: float = Field(default=0.04, ge=0.0, le=1.0)
+    """Share of goals for the best row within a limit, such as the fastest that costs at most 40."""
     for_each: float = Field(default=0.08, ge=0.0, le=1.0)
     """Share of goals for every row of a set."""
     conditional: float = Field(default=0.1, ge=0.0, le=1.0)
@@ -59,7 +68,16 @@ class FormShares(Config):
         return rng.choices(list(weights), list(weights.values()))[0]
 
 
-ALL_PLAIN = FormShares(chosen=0, for_each=0, conditional=0, fallback=0, corrected=0, traded=0)
+ALL_PLAIN = FormShares(
+    chosen=0,
+    described=0,
+    within=0,
+    for_each=0,
+    conditional=0,
+    fallback=0,
+    corrected=0,
+    traded=0,
+)
 
 
 def add_of_form(builder: Builder, form: GoalForm) -> bool:

@@ -17,7 +17,17 @@ Variant = Literal[
 ]
 
 
-GoalForm = Literal["plain", "chosen", "for_each", "conditional", "fallback", "corrected", "traded"]
+GoalForm = Literal[
+    "plain",
+    "chosen",
+    "described",
+    "within",
+    "for_each",
+    "conditional",
+    "fallback",
+    "corrected",
+    "traded",
+]
 
 
 class Fact(Strict):

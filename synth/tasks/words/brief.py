@@ -78,6 +78,7 @@ def schema_for(draft: Draft) -> dict[str, Any]:
 
     name = {"type": "string", "minLength": 1, "maxLength": 120}
     properties = {
+        "implausible": {"type": "string", "maxLength": 400},
         "person": name,
         "relation": name,
         "situation": text,
@@ -114,10 +115,13 @@ async def write_brief(
     """`user_brief` of the task row. `descriptions`: of the tools at hand.
 
     Raises ItemError("brief_incomplete") when the words still have a fault after every repair, and
-    UnprovedError("ambiguous") when readers take every wording for something else.
+    UnprovedError: "implausible" when the generator says that nobody would want the task,
+    "ambiguous" when readers take every wording for something else.
     """
 
     def check(words: dict[str, Any]) -> None:
+        if words["implausible"].strip():
+            return
         found = faults_of(draft, words, persona=persona["name"], descriptions=descriptions)
         if found:
             complaint = f"{'; '.join(found)}. Write it again, complete."
@@ -136,6 +140,8 @@ async def write_brief(
             repairs=REPAIRS,
             check=check,
         )
+        if reason := words["implausible"].strip():
+            raise UnprovedError("implausible", reason)
         taken = await misread(draft, words, llm, item_id=item_id, attempt=attempt)
         if not taken:
             return user_brief(draft, words)

@@ -149,9 +149,12 @@ def test_no_rights_seen_from_both_sides() -> None:
         async with lease(SandboxTemplate()) as sandbox:
             task = asyncio.create_task(sandbox.exec(["sleep", mark]))
             within = await sandbox.exec(["cat", "/proc/self/status"])
-            pid = next(pid for pid in host_pids(mark))
-            without = Path(f"/proc/{pid}/status").read_text()
+            while not (found := list(host_pids(mark))):  # its program may yet have to start
+                assert not task.done()
+                await asyncio.sleep(0.01)
+            without = Path(f"/proc/{found[0]}/status").read_text()
             task.cancel()
+            await asyncio.wait([task])
             taken = body_of(sandbox).users
             expected = os.geteuid() if taken is None else users.host_id(taken.program)
             return status_of(within.stdout.decode()), status_of(without), expected

@@ -54,6 +54,13 @@ def test_of_tools_the_name_and_the_description_are_shown() -> None:
     assert tools_shown([tool]) == [{"name": "rent", "description": "Rent out."}]
 
 
+def test_what_is_said_of_parameters_and_their_bounds_are_shown() -> None:
+    days = {"type": "integer", "description": "For how long.", "minimum": 1, "maximum": 14}
+    schema = {"properties": {"days": days, "silent": {"type": "string"}}}
+    [shown] = tools_shown([{"name": "rent", "description": "Rent out.", "input_schema": schema}])
+    assert shown["parameters"] == {"days": "For how long. (minimum 1, maximum 14)"}
+
+
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

@@ -39,6 +39,8 @@ ADDED: dict[type[JobConfig], list[str]] = {
         "tasks.goals.in_order=0.5",
         "tasks.lengths={'1-3' = 1.0}",
         "tasks.forms.chosen=0.5",
+        "tasks.forms.described=0.5",
+        "tasks.forms.within=0.2",
         "tasks.forms.for_each=0.5",
         "tasks.forms.conditional=0.5",
         "tasks.forms.fallback=0.5",

@@ -121,6 +121,7 @@ class BriefWriter(FixedWords):
         return {
             "person": "Bo Li",
             "relation": "a customer",
+            "implausible": "",
             "situation": "Things have come up.",
             "opening": f"Hello. {wishes[0]}",
             "wishes": wishes,
@@ -217,6 +218,7 @@ def two_goals() -> Draft:
 
 
 COMPLETE: dict[str, Any] = {
+    "implausible": "",
     "person": "Bo Li",
     "relation": "a courier of the shop",
     "situation": "Two bikes stand in the way.",
@@ -397,6 +399,15 @@ def test_misread_words_are_written_again_and_dropped_when_that_does_not_help(
     with pytest.raises(UnprovedError, match="took it for: Move all bikes") as caught:
         briefed(app, tmp_path / "never", choosing())
     assert caught.value.reason == "ambiguous"
+
+
+def test_what_nobody_would_want_is_dropped_with_the_reason_and_asked_once(tmp_path: Path) -> None:
+    why = "Nobody books a bike that they give back in the same breath."
+    app = ScriptedApp(lambda body: json.dumps(COMPLETE | {"implausible": why, "opening": "Hello."}))
+    with pytest.raises(UnprovedError, match="in the same breath") as caught:
+        briefed(app, tmp_path)
+    assert caught.value.reason == "implausible"
+    assert len(app.requests) == 1
 
 
 def test_words_that_stay_incomplete_fail_the_item(tmp_path: Path) -> None:

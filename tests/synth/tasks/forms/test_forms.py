@@ -7,14 +7,16 @@ from typing import Any
 import pytest
 
 from records.digest import digest
+from records.seeds import rng_of
 from synth.tasks.composing import DomainTasks
 from synth.tasks.forms.conditional import limit_for
+from synth.tasks.forms.described import descriptions
 from synth.tasks.forms.forms import ADDERS, ALL_PLAIN, FormShares
-from synth.tasks.forms.listings import promises_less
+from synth.tasks.forms.listings import listings, promises_less
+from synth.tasks.goals.building import Builder
 from synth.tasks.goals.domain_tools import tools_of
 from synth.tasks.goals.goals import Goal, GoalForm, Step
 from synth.tasks.goals.knowledge import plain_values
-from synth.tasks.goals.lookup import rows_in
 from synth.tasks.goals.variants import VariantShares
 from synth.tasks.proof.proving import UnprovedError, check_derivable
 from tests.synth.task_cases import SHARES, Case, domains
@@ -115,25 +117,47 @@ def test_the_same_item_is_the_same_task(form: GoalForm) -> None:
     assert [case.draft for case in made(form)] == drafts
 
 
-def test_another_candidate_than_the_chosen_one_fails() -> None:
+@pytest.mark.parametrize("form", ["chosen", "described", "within"])
+def test_another_candidate_than_the_chosen_one_fails(form: GoalForm) -> None:
     tried = 0
-    for case, goal, begin in goals("chosen"):
+    for case, goal, begin in goals(form):
         told = {str(fact.value) for g in case.draft.goals for fact in g.known}
         *reads, call = goal.steps
         (param,) = call.arguments.keys() - goal.arguments.keys()
         entity = case.tools[call.tool].spec.params[param].ref or ""
         assert call.arguments[param] not in told
         plan = list(case.draft.plan)
-        key = case.domain.entities[entity].key
         before = case.environment(plan[:begin])
         shown = [before.snapshot().call(s.tool, s.arguments).observation for s in reads]
-        others = {row[key] for answer in shown for row in rows_in(answer, key)}
+        keys = {row[case.domain.entities[entity].key] for row in before.rows(entity)}
+        others = {value for value in plain_values(shown) if isinstance(value, str)} & keys
         for other in sorted(others - {call.arguments[param]}):
             wrong = call.model_copy(update={"arguments": call.arguments | {param: other}})
             if goal.writes and changed(case, [*plan[:-1], wrong]) != changed(case, plan):
                 tried += 1
                 assert fails_in_state_alone(case, [*plan[:-1], wrong])
     assert tried >= 5
+
+
+def test_a_description_fits_one_row_of_its_list_and_names_none() -> None:
+    found = 0
+    for domain in domains():
+        tools = dict(tools_of(domain))
+        for i in range(4):
+            environment = DomainEnvironment.of(domain, {})
+            builder = Builder(domain, environment, tools, rng=rng_of(domain.name, "described", i))
+            for listing in listings(builder, 3):
+                spec = domain.entities[listing.entity]
+                for description in descriptions(builder, listing):
+                    found += 1
+                    names = {spec.key, *spec.natural}
+                    assert names.isdisjoint(description.fields)
+                    own = [description.row[name] for name in description.fields]
+                    rows = [[row[name] for name in description.fields] for row in listing.rows]
+                    assert rows.count(own) == 1
+                    fewer = [[row[description.fields[0]]] for row in listing.rows]
+                    assert len(own) == 1 or fewer.count(own[:1]) > 1
+    assert found >= 50
 
 
 def test_one_of_a_set_too_few_or_too_many_fails() -> None:
@@ -295,7 +319,7 @@ def test_without_forms_tasks_are_as_if_there_were_none() -> None:
 
 
 def test_shares_of_forms_leave_room() -> None:
-    with pytest.raises(ValueError, match=r"may add up to 1 at most, got 1\.20"):
+    with pytest.raises(ValueError, match=r"may add up to 1 at most, got 1\.34"):
         FormShares(
             chosen=0.9, for_each=0.0, conditional=0.3, fallback=0.0, corrected=0.0, traded=0.0
         )
