@@ -1,16 +1,20 @@
 """State accuracy of model-simulated tools against the interpreter, on tools that have both.
 
     python benchmarks/bench_simulator.py [--sequences 10] [--calls 8] [--domain NAME]...
-        [--base-url URL --model NAME --api-key-env VAR] [--concurrency 8] [--json]
+        [--at-most 100] [--base-url URL --model NAME --api-key-env VAR] [--concurrency 8]
+        [--folder FOLDER] [--json]
 
 For each domain, sequences of seeded calls are made by the interpreter, and every call is put to
 the simulator model from the same state, too. By number of fields that the interpreter changes: how
 often the simulator's state equals the interpreter's row by row, how often it says the same, how
 often it agrees on success or failure, how many of its answers had to be repaired and how many were
 given up. `exact_after`: the share of sequences whose state, carried on by the simulator alone, is
-still exact after so many calls. Beside it the baseline of a simulator that changes nothing. The
-default endpoint is the offline model: its figures are those of the offline model and say nothing
-of any model.
+still exact after so many calls. By kind of call, too: `read` and `write` are what the interpreter
+lets succeed with read-only tools and with others, `error` is what it refuses. Shares of exact
+states, equal observations and agreed errors have their 95% intervals by Wilson. FOLDER keeps every
+answer, so that a run that was killed goes on and pays nothing twice. Beside it the baseline of a
+simulator that changes nothing. The default endpoint is the offline model: its figures are those of
+the offline model and say nothing of any model.
 """
 
 import argparse
@@ -45,12 +49,17 @@ FAILING = 0.15
 """Share of calls that are drawn without regard to whether they succeed."""
 
 
+KINDS = ("read", "write", "error")
+
+
 class Sample(NamedTuple):
     domain: str
     sequence: int
     call: int
     repairs: int
     failed: bool
+    kind: str
+    """One of `KINDS`, as the interpreter has it."""
     measured: SimulationAccuracy
 
 
@@ -58,6 +67,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sequences", type=int, default=10, help="for each domain")
     parser.add_argument("--calls", type=int, default=8, help="in a sequence")
+    parser.add_argument("--at-most", type=int, help="calls in all; later sequences are cut off")
+    parser.add_argument("--folder", type=Path, help="where answers are kept")
     parser.add_argument("--domain", action="append", default=[])
     parser.add_argument("--base-url", default=OFFLINE)
     parser.add_argument("--model", default="offline-model")
@@ -74,15 +85,18 @@ def main() -> None:
         max_in_flight=given.concurrency,
     )
     begun = time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        samples = asyncio.run(_all(domains, role, Path(folder), given))
+    with tempfile.TemporaryDirectory() as passing:
+        folder = given.folder or Path(passing)
+        folder.mkdir(parents=True, exist_ok=True)
+        samples = asyncio.run(measured(domains, role, folder, given))
     found = {
         "model": given.model + (" (offline model)" if given.base_url == OFFLINE else ""),
-        "sequences": given.sequences * len(domains),
+        "sequences": len({(sample.domain, sample.sequence) for sample in samples}),
         "calls": len(samples),
         "seconds": round(time.perf_counter() - begun, 1),
         "all": _figures(samples),
         "by_fields": {name: _figures(_of(samples, name)) for name in BUCKETS},
+        "by_kind": {name: _figures([s for s in samples if s.kind == name]) for name in KINDS},
         "exact_after": _survival(samples, given.calls),
         **machine(),
     }
@@ -92,36 +106,48 @@ def main() -> None:
         _show(found)
 
 
-async def _all(
+async def measured(
     domains: Sequence[Domain], role: RoleConfig, folder: Path, given: argparse.Namespace
 ) -> list[Sample]:
+    """The samples in order. Answers that `folder` holds are not asked for again."""
+    lengths = _lengths(domains, given)
     gate = asyncio.Semaphore(given.concurrency)
     async with Gateway({ROLE: role}, offline_app=create_app) as gateway:
         with ShardJournal(folder / "journal.sqlite") as journal:
             llm = LLM(gateway, journal, stage="bench", invocation_id="bench")
 
-            async def one(domain: Domain, number: int) -> list[Sample]:
+            async def one(domain: Domain, number: int, calls: int) -> list[Sample]:
                 async with gate:
-                    return await _sequence(domain, number, llm, given)
+                    return await _sequence(domain, number, calls, llm, given.seed)
 
-            made = await asyncio.gather(
-                *(one(domain, i) for domain in domains for i in range(given.sequences))
-            )
+            made = await asyncio.gather(*(one(*length) for length in lengths))
     return [sample for samples in made for sample in samples]
 
 
-async def _sequence(
-    domain: Domain, number: int, llm: LLM, given: argparse.Namespace
-) -> list[Sample]:
+def _lengths(domains: Sequence[Domain], given: argparse.Namespace) -> list[tuple[Domain, int, int]]:
+    """(domain, number of the sequence, its calls), the domains in turn until there are enough."""
+    left = given.sequences * len(domains) * given.calls
+    left = left if given.at_most is None else min(left, given.at_most)
+    lengths = []
+    for number in range(given.sequences):
+        for domain in domains:
+            calls = min(given.calls, left)
+            left -= calls
+            if calls:
+                lengths.append((domain, number, calls))
+    return lengths
+
+
+async def _sequence(domain: Domain, number: int, calls: int, llm: LLM, seed: int) -> list[Sample]:
     """The interpreter goes on from its own state, so that each call is asked about a true one."""
-    item = f"{domain.name}-{given.seed}-{number}"
+    item = f"{domain.name}-{seed}-{number}"
     rng = rng_of(item, "calls")
     rows: Mapping[str, Row] = {row["name"]: row for row in tool_rows(domain)}
     writing = [name for name, program in domain.programs.items() if not program.read_only]
     reading = [name for name, program in domain.programs.items() if program.read_only]
     answers = ModelAnswers(llm, item=item)
     environment, recent, samples = DomainEnvironment.of(domain), [], []
-    while len(samples) < given.calls:
+    while len(samples) < calls:
         name = rng.choice(writing if rng.random() < 0.6 or not reading else reading)
         if rng.random() < FAILING:
             arguments = draw_arguments(environment, name, rng)
@@ -136,11 +162,12 @@ async def _sequence(
         )
         played = await answers.answer(question)
         note = answers.notes[-1]
-        if note.measured is not None:
-            place = (domain.name, number, len(samples), note.repairs, played is None)
-            samples.append(Sample(*place, note.measured))
         environment = environment.snapshot()
         result = environment.call(name, arguments)
+        if note.measured is not None:
+            kind = "error" if result.is_error else "read" if read_only else "write"
+            place = (domain.name, number, len(samples), note.repairs, played is None, kind)
+            samples.append(Sample(*place, note.measured))
         seen = {"tool": name, "arguments": arguments, "observation": text_of(result.observation)}
         recent.append(seen | {"is_error": result.is_error})
     return samples
@@ -157,13 +184,19 @@ def _figures(samples: Sequence[Sample]) -> dict[str, Any]:
     return {
         "n": n,
         "state_exact": round(exact / n, 3) if n else None,
-        "interval_95": [round(v, 3) for v in wilson(exact, n)] if n else None,
+        "interval_95": _interval(exact, n),
         "changing_nothing": round(unchanged / n, 3) if n else None,
         "observation": _share(samples, [s.measured.observation_match for s in samples]),
+        "observation_95": _interval(sum(s.measured.observation_match for s in samples), n),
         "success_or_failure": _share(samples, [s.measured.error_match for s in samples]),
+        "success_or_failure_95": _interval(sum(s.measured.error_match for s in samples), n),
         "repaired": _share(samples, [s.repairs > 0 for s in samples]),
         "given_up": _share(samples, [s.failed for s in samples]),
     }
+
+
+def _interval(hits: int, n: int) -> list[float] | None:
+    return [round(v, 3) for v in wilson(hits, n)] if n else None
 
 
 def _share(samples: Sequence[Sample], flags: Sequence[bool]) -> float | None:
@@ -175,18 +208,20 @@ def _survival(samples: Sequence[Sample], calls: int) -> list[float]:
     for sample in samples:
         own = sequences.setdefault((sample.domain, sample.sequence), [])
         own.append(sample.measured.state_match)
-    return [
-        round(sum(all(own[: k + 1]) for own in sequences.values()) / len(sequences), 3)
-        for k in range(calls)
-    ]
+    after = []
+    for k in range(calls):
+        long = [all(own[: k + 1]) for own in sequences.values() if len(own) > k]
+        after += [round(sum(long) / len(long), 3)] if long else []
+    return after
 
 
 def _show(found: Mapping[str, Any]) -> None:
     names = list(found["all"])
     print(f"State accuracy of tools simulated by {found['model']}, {found['calls']} calls")
-    print("| changed fields | " + " | ".join(names) + " |")
+    print("| changed fields, or kind | " + " | ".join(names) + " |")
     print("|" + " --- |" * (len(names) + 1))
-    for bucket, figures in [*found["by_fields"].items(), ("all", found["all"])]:
+    rows = [*found["by_fields"].items(), *found["by_kind"].items(), ("all", found["all"])]
+    for bucket, figures in rows:
         print(f"| {bucket} | " + " | ".join(str(figures[name]) for name in names) + " |")
     print(f"still exact after k calls: {found['exact_after']}")
     print(json.dumps({name: found[name] for name in ("seconds", *machine())}))

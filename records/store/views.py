@@ -10,7 +10,8 @@ the folder may move. Read it from the folder, or tell DuckDB where the folder is
 The view `trajectories` has, beside the table's columns, those of the newest curation (highest
 commit number), null where there is none. `sft` has the accepted ones for which a judge's word
 counted, and those of curations that noted nothing of it. `preferences` pairs, of each task, the
-best of these with the worst one that was rejected through the agent's own failure. In the view
+best of these with the worst one that was rejected through the agent's own failure; sub-agents'
+conversations are in `sft` and in no pair. In the view
 `rephrasings` the newest selection has its say in `kept` and `drop_reason`, and `repeats` names the
 rewrite that one repeats.
 """
@@ -53,11 +54,13 @@ SELECT task_id, better.split, better.trajectory_id AS chosen_id,
   worse.trajectory_id AS rejected_id, better.messages AS chosen, worse.messages AS rejected,
   better.tools, worse.failed_criterion
 FROM (
-  SELECT * FROM trajectories WHERE accepted AND decided_by IS DISTINCT FROM 'code'
+  SELECT * FROM trajectories
+  WHERE accepted AND decided_by IS DISTINCT FROM 'code' AND parent_call_id IS NULL
   QUALIFY row_number() OVER (
     PARTITION BY task_id ORDER BY score DESC NULLS LAST, trajectory_id) = 1) AS better
 JOIN (
-  SELECT * FROM trajectories WHERE NOT accepted AND attributed_to = 'agent'
+  SELECT * FROM trajectories
+  WHERE NOT accepted AND attributed_to = 'agent' AND parent_call_id IS NULL
   QUALIFY row_number() OVER (
     PARTITION BY task_id ORDER BY score NULLS LAST, trajectory_id) = 1) AS worse USING (task_id);
 

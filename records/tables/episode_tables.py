@@ -39,9 +39,13 @@ EPISODE_TABLES: tuple[TableSpec, ...] = (
             "error": STR,
             "split": STR,
             "user_faults": JSON,
+            # an episode of several conversations has a row for each, all under one `episode_id`
+            "episode_id": STR,
+            "session": INT,
+            "parent_call_id": STR,
         },
         content=True,
-        defaults={"user_faults": []},
+        defaults={"user_faults": [], "episode_id": None, "session": 0, "parent_call_id": None},
     ),
     table(
         "tool_calls",
@@ -66,10 +70,11 @@ EPISODE_TABLES: tuple[TableSpec, ...] = (
             "split": STR,
             "actor": STR,
             "recovered": BOOL,
+            "parent_call_id": STR,
         },
         content=True,
         owner="trajectories",
-        defaults={"actor": "agent"},
+        defaults={"actor": "agent", "parent_call_id": None},
     ),
     table(
         "simulations",

@@ -9,21 +9,29 @@ come back as error observations; failures around it end the episode as `infra_er
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
-from pydantic import Field
-
-from records.config import Config
 from records.digest import canonical_json, digest
 from records.errors import BudgetError, TransientError
-from records.sizes import count_tokens
 from records.store.journal import ShardJournal
 from records.tables.columns import renamed_row
 from records.tables.schemas import Row
+from synth.episode.config import EpisodeConfig
+from synth.episode.delegation import (
+    TOOL,
+    SubAgents,
+    SubConversation,
+    Work,
+    is_delegation,
+    message_tokens,
+    run_mixed,
+)
+from synth.episode.endings import OUTSIDE, TRUNCATED, Reason
 from synth.episode.tools.calls import FORMAT_ERRORS, Actor, Caller, CallerSnapshot, CallRecord
 from synth.episode.tools.cassette import NotRecordedError
 from synth.episode.tools.executors import Catalogue, RecordedCalls, executors_for
-from synth.episode.tools.fault_injection import FaultInjectionConfig, FaultInjector
+from synth.episode.tools.fault_injection import FaultInjector
 from synth.episode.tools.simulator import SIMULATION_FAILED, Answers
 from synth.episode.users.faults import UserFault
 from synth.episode.users.user import Scene, User, UserCall, UserError
@@ -33,49 +41,7 @@ from synth.rubrics.built_in import Episode
 from synth.rubrics.criteria import Rubric
 from synth.rubrics.reward import decide_by_code, evidence_of, objective_reward, rubric_of
 
-Reason = Literal[
-    "user_done",
-    "agent_done",
-    "refused",
-    "max_turns",
-    "token_budget",
-    "format_error",
-    "user_error",
-    "infra_error",
-    "budget_stop",
-]
-"""Why an episode ended. The list is closed."""
-
-TRUNCATED = frozenset({"max_turns", "token_budget", "infra_error", "budget_stop"})
-"""Cut off from outside; the others are ends that the conversation came to."""
-
-FILTERED = "refused by the endpoint"
-"""`refusal` of an answer that a server's filter left nothing of."""
-
-OUTSIDE = frozenset({"user_error", "infra_error", "budget_stop"})
-"""Ends that say nothing about the agent: no verdict is drawn from them, the reward is 0."""
-
 PROMPT = "agent"
-
-
-class EpisodeConfig(Config):
-    RENAMED: ClassVar[dict[str, str]] = {"fault_injection": "outcomes"}
-
-    fault_injection: FaultInjectionConfig = FaultInjectionConfig()
-    """Faults that are injected into calls of tools."""
-
-    max_format_errors: int = Field(default=3, ge=1)
-    """Assistant messages in a row with a call that no tool could take; the last one ends the
-    episode."""
-
-    max_parallel_calls: int = Field(default=16, ge=1)
-    """Further calls of one message are refused unexecuted."""
-
-    observation_chars: int = Field(default=20_000, ge=200)
-    """Longer results are cut, and say so."""
-
-    user_retries: int = Field(default=2, ge=0)
-    """How often an unusable turn of the simulated user is asked for again."""
 
 
 class EnvironmentStep(NamedTuple):
@@ -101,6 +67,7 @@ class EpisodeSnapshot:
     format_errors: int
     caller: CallerSnapshot
     user_faults: tuple[UserFault, ...] = ()
+    conversations: tuple[SubConversation, ...] = ()
 
 
 @dataclass
@@ -129,6 +96,8 @@ class EpisodeState:
     """Steps whose results came out otherwise than journalled."""
     user_faults: list[UserFault] = field(default_factory=list)
     """What was wrong with turns of the simulated user, the mended ones too."""
+    conversations: list[SubConversation] = field(default_factory=list)
+    """With sub-agents, in the order in which they began."""
 
 
 class EpisodeEnvironment:
@@ -148,12 +117,14 @@ class EpisodeEnvironment:
         episode_id: str = "",
         answers: Answers | None = None,
         recorded: RecordedCalls | None = None,
+        sub_agents: SubAgents | None = None,
     ) -> None:
         """`user` makes a simulated user from (task, persona), `faults` the injected ones from a
         seed.
 
         With a `journal` the results that it holds for `episode_id` are what counts. `answers` are
-        those of a simulator, for tools that a model plays; `recorded` replays them instead.
+        those of a simulator, for tools that a model plays; `recorded` replays them instead. With
+        `sub_agents` the agent can delegate to them.
         """
         self._catalogue = catalogue
         self._config = config
@@ -161,7 +132,7 @@ class EpisodeEnvironment:
         self._faults = faults or (lambda seed: FaultInjector(config.fault_injection, seed))
         self._journal = journal
         self._episode_id = episode_id
-        self._answers, self._recorded = answers, recorded
+        self._answers, self._recorded, self._sub_agents = answers, recorded, sub_agents
         self._episode: EpisodeState | None = None
 
     @property
@@ -177,7 +148,8 @@ class EpisodeEnvironment:
         state = self._episode = self._begin(task, seed)
         state.messages.append(self._system_message(task))
         self._append(state, [{"role": "user", "content": task["user_brief"]["opening"]}])
-        return list(state.messages), {"tools": state.caller.openai_tools(), "turn": 0}
+        tools = state.caller.openai_tools() + [TOOL] * (self._sub_agents is not None)
+        return list(state.messages), {"tools": tools, "turn": 0}
 
     async def step(self, action: Message) -> EnvironmentStep:
         """Play one assistant message. ValueError when no episode is going on."""
@@ -220,6 +192,7 @@ class EpisodeEnvironment:
             format_errors=state.format_errors,
             caller=state.caller.snapshot(),
             user_faults=tuple(state.user_faults),
+            conversations=tuple(state.conversations),
         )
 
     async def restore(self, snapshot: EpisodeSnapshot) -> None:
@@ -230,6 +203,7 @@ class EpisodeEnvironment:
         state.turn, state.tokens = snapshot.turn, snapshot.tokens
         state.format_errors = snapshot.format_errors
         state.user_faults = list(snapshot.user_faults)
+        state.conversations = list(snapshot.conversations)
         await state.caller.restore(snapshot.caller)
         self._episode = state
 
@@ -276,18 +250,44 @@ class EpisodeEnvironment:
         return prompt.messages[0]
 
     async def _call_tools(self, state: EpisodeState, action: Message) -> list[CallRecord]:
-        records = await self._run_calls(state, action["tool_calls"], digest(action), "agent")
+        calls, signature = action["tool_calls"], digest(action)
+        if self._sub_agents is None or not any(map(is_delegation, calls)):
+            records = await self._run_calls(state, calls, signature, "agent")
+        else:
+            records = await run_mixed(calls, signature, self._work(state, self._sub_agents))
         wrong = any(record.error_code in FORMAT_ERRORS for record in records)
         state.format_errors = state.format_errors + 1 if wrong else 0
         if state.format_errors >= self._config.max_format_errors:
             state.reason = "format_error"
         return records
 
+    def _work(self, state: EpisodeState, agents: SubAgents) -> Work:
+        return Work(
+            agents,
+            self._config,
+            state.caller,
+            self._catalogue.background_of(state.task),
+            state.conversations,
+            state.turn,
+            partial(self._run_calls, state, actor="agent"),
+            lambda: state.reason is not None,
+        )
+
     async def _run_calls(
-        self, state: EpisodeState, calls: Sequence[Mapping[str, Any]], signature: str, actor: Actor
+        self,
+        state: EpisodeState,
+        calls: Sequence[Mapping[str, Any]],
+        signature: str,
+        actor: Actor,
+        *,
+        place: int = 0,
+        parent: str | None = None,
     ) -> list[CallRecord]:
-        """Run the calls in their order. On a resume the journalled results are what counts."""
-        records = await state.caller.run(calls, turn=state.turn, actor=actor)
+        """Run the calls in their order, the first of which is at `place` in its message. On a
+        resume the journalled results are what counts."""
+        records = await state.caller.run(
+            calls, turn=state.turn, actor=actor, place=place, parent_call_id=parent
+        )
         if self._journal is not None:
             # the digest keeps a branch taken after `restore` from the first branch's results
             step = f"turn-{state.turn}-{signature}"
@@ -306,11 +306,11 @@ class EpisodeEnvironment:
         if known is None:
             journal.record(self._episode_id, step, {"calls": fresh})
             return records
-        seen = [renamed_row("tool_calls", call) for call in known["calls"]]
-        if canonical_json(seen) == canonical_json(fresh):
+        seen = [CallRecord(**renamed_row("tool_calls", call)) for call in known["calls"]]
+        if canonical_json([record._asdict() for record in seen]) == canonical_json(fresh):
             return records
         state.drifts.append(step)
-        return [CallRecord(**call) for call in seen]
+        return seen
 
     async def _hear_user(self, state: EpisodeState) -> list[Message]:
         state.format_errors = 0
@@ -391,10 +391,3 @@ class EpisodeEnvironment:
             info["error"] = state.error
         truncated = state.reason in TRUNCATED
         return EnvironmentStep(observation, reward, not truncated, truncated, info)
-
-
-def message_tokens(message: Message) -> int:
-    """Size of what a message says, calls included."""
-    calls = (call["function"] for call in message.get("tool_calls") or ())
-    texts = [message.get("content") or "", *(f["name"] + f["arguments"] for f in calls)]
-    return sum(map(count_tokens, texts))

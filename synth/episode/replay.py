@@ -12,16 +12,15 @@ from records.digest import canonical_json
 from records.errors import ItemError
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
-from synth.episode.environment import (
-    OUTSIDE,
-    EpisodeConfig,
-    EpisodeEnvironment,
-    Message,
-)
-from synth.episode.tools.cassette import Tape
+from synth.episode.config import EpisodeConfig
+from synth.episode.delegation import NAME
+from synth.episode.endings import OUTSIDE
+from synth.episode.environment import EpisodeEnvironment
+from synth.episode.tools.cassette import NotRecordedError, Tape
 from synth.episode.tools.executors import Catalogue, RecordedCalls
 from synth.episode.tools.fault_injection import RecordedFaults
 from synth.episode.users.user import Scene, UserCall, UserError, UserTurn
+from synth.llm.wire.request import Message
 from synth.rubrics.reward import evidence_of, objective_reward, rubric_of
 
 COMPARED = (
@@ -81,6 +80,28 @@ class RecordedUser:
         return UserTurn("", True)
 
 
+class RecordedSubAgents:
+    """Say what the sub-agents of an episode said, by the call that began each."""
+
+    def __init__(self, conversations: Sequence[Row]) -> None:
+        self._said = {
+            row["parent_call_id"]: [m for m in row["messages"] if m["role"] == "assistant"]
+            for row in conversations
+        }
+
+    async def answer(
+        self,
+        call_id: str,
+        messages: Sequence[Message],
+        tools: Sequence[dict[str, Any]],
+        turn: int,
+    ) -> Message:
+        said = self._said.get(call_id, [])
+        if turn >= len(said):
+            raise NotRecordedError(f"the sub-agent of {call_id} has no message {turn} on record")
+        return said[turn]
+
+
 async def replay(
     dataset: Dataset,
     trajectory_id: str,
@@ -95,8 +116,18 @@ async def replay(
     """
     trajectory = _row(dataset, "trajectories", trajectory_id)
     task = _row(dataset, "tasks", trajectory["task_id"])
+    if trajectory["parent_call_id"] is not None:
+        raise ItemError(
+            "not_found",
+            f"{trajectory_id} tells what a sub-agent said; its calls are replayed with the whole "
+            f"episode, {trajectory['episode_id']}",
+        )
     calls = [c for c in dataset.rows("tool_calls") if c["trajectory_id"] == trajectory_id]
-    return await replay_rows(trajectory, calls, task, catalogue, config, cassette=cassette)
+    own = [t for t in dataset.rows("trajectories") if t["episode_id"] == trajectory_id]
+    conversations = [row for row in own if row["parent_call_id"] is not None]
+    return await replay_rows(
+        trajectory, calls, task, catalogue, config, cassette=cassette, conversations=conversations
+    )
 
 
 async def replay_rows(
@@ -107,17 +138,21 @@ async def replay_rows(
     config: EpisodeConfig = EpisodeConfig(),
     *,
     cassette: bool = False,
+    conversations: Sequence[Row] = (),
 ) -> ReplayReport:
-    """`calls` are the trajectory's rows of `tool_calls`, in call order."""
+    """`calls` are the trajectory's rows of `tool_calls`, in call order; `conversations` the rows of
+    its sub-agents."""
     kinds = [
         (c["name"], c["arguments"], c["injected_outcome"] or "success")
         for c in calls
-        if c["actor"] == "agent"
+        if c["actor"] == "agent" and c["executed_by"] != "sub_agent"
     ]
     reason = trajectory["termination_reason"]
+    delegates = any(tool["function"]["name"] == NAME for tool in trajectory["tools"])
     env = EpisodeEnvironment(
         catalogue,
         config,
+        sub_agents=RecordedSubAgents(conversations) if delegates else None,
         user=lambda _task, _persona: RecordedUser(trajectory["messages"], calls, reason),
         faults=lambda seed: RecordedFaults(kinds, seed),
         recorded=RecordedCalls(Tape(calls, ["llm"]), Tape(calls, LIVE) if cassette else None),
@@ -130,6 +165,7 @@ async def replay_rows(
     finally:
         await env.close()
     differences = list(_differences(trajectory, calls, env))
+    differences += list(_in_conversations(conversations, env))
     differences += await _reward_difference(trajectory, task, env, catalogue)
     return ReplayReport(trajectory["trajectory_id"], len(calls), differences)
 
@@ -147,14 +183,32 @@ def _differences(
             old, new = calls[index][column], replayed[index][column]
             if canonical_json(old) != canonical_json(new):
                 yield ReplayDifference(f"call {index}: {column}", old, new)
-    messages = trajectory["messages"]
-    for index, (old, new) in enumerate(zip(messages, state.messages, strict=False)):
-        if canonical_json(old) != canonical_json(new):
-            yield ReplayDifference(f"message {index}", old, new)
-    if len(messages) != len(state.messages):
-        yield ReplayDifference("number of messages", len(messages), len(state.messages))
+    yield from _in_messages("", trajectory["messages"], state.messages)
     if trajectory["state_hash_final"] != state.hash_final:
         yield ReplayDifference("state_hash_final", trajectory["state_hash_final"], state.hash_final)
+
+
+def _in_conversations(
+    conversations: Sequence[Row], env: EpisodeEnvironment
+) -> Iterator[ReplayDifference]:
+    replayed = {c.call_id: c for c in env.state.conversations}
+    for row in conversations:
+        call_id = row["parent_call_id"]
+        where, again = f"sub-agent of {call_id}: ", replayed.get(call_id)
+        yield from _in_messages(where, row["messages"], again.messages if again else [])
+        if again and again.reason != row["termination_reason"]:
+            end = f"{where}termination_reason"
+            yield ReplayDifference(end, row["termination_reason"], again.reason)
+
+
+def _in_messages(
+    where: str, recorded: Sequence[Message], replayed: Sequence[Message]
+) -> Iterator[ReplayDifference]:
+    for index, (old, new) in enumerate(zip(recorded, replayed, strict=False)):
+        if canonical_json(old) != canonical_json(new):
+            yield ReplayDifference(f"{where}message {index}", old, new)
+    if len(recorded) != len(replayed):
+        yield ReplayDifference(f"{where}number of messages", len(recorded), len(replayed))
 
 
 async def _reward_difference(

@@ -26,18 +26,18 @@ from records.store.commits import failed
 from records.store.journal import ShardJournal
 from records.tables.schemas import Row
 from synth.engine.stages import KEPT, Item, ItemResult
-from synth.episode.environment import (
-    FILTERED,
-    OUTSIDE,
-    PROMPT,
-    TRUNCATED,
-    EnvironmentStep,
-    EpisodeConfig,
-    EpisodeEnvironment,
-    EpisodeState,
-    Message,
-)
+from synth.episode.answers import EpisodeUsage, assistant_message
+from synth.episode.config import EpisodeConfig
+from synth.episode.delegation import PROMPT as SUB_AGENT_PROMPT
+from synth.episode.endings import OUTSIDE, TRUNCATED
+from synth.episode.environment import PROMPT, EnvironmentStep, EpisodeEnvironment, EpisodeState
 from synth.episode.recovery import recoveries
+from synth.episode.sub_agents import (
+    LlmSubAgents,
+    can_delegate,
+    counts_of,
+    rows_of_conversations,
+)
 from synth.episode.tools.executors import Catalogue
 from synth.episode.tools.fault_injection import BEFORE_EXECUTION
 from synth.episode.tools.simulator import PROMPT as SIMULATOR_PROMPT
@@ -45,7 +45,7 @@ from synth.episode.tools.simulator import ROLE as SIMULATOR
 from synth.episode.tools.simulator import SIMULATION_FAILED, ModelAnswers, Note, SimulationAccuracy
 from synth.episode.users.user import PROMPT as USER_PROMPT
 from synth.episode.users.user import LlmUser
-from synth.llm.client import LLM, Completion
+from synth.llm.client import LLM
 from synth.llm.settings.config import RoleConfig
 from synth.prompts.templates import version_of
 from synth.rubrics.reward import decide_by_code, rubric_of
@@ -95,6 +95,8 @@ def plan_rollouts(
         prompt_versions(),
         TOKEN_COUNTER,
     ]
+    if config.episode.delegation.share:
+        decided.append(version_of(SUB_AGENT_PROMPT))
     return [
         Item(
             digest("trajectory", decided, task["task_id"], attempt, *simulation(task["task_id"])),
@@ -129,18 +131,6 @@ async def run_rollout(
         attempt += 1
 
 
-class EpisodeUsage:
-    """Reported tokens by role; an answer from the cache counts like the one that was paid."""
-
-    def __init__(self) -> None:
-        self.by_role = {role: {"prompt": 0, "completion": 0} for role in ("agent", "user")}
-
-    def add(self, role: str, answer: Completion) -> None:
-        used = self.by_role.setdefault(role, {"prompt": 0, "completion": 0})
-        used["prompt"] += answer.prompt_tokens
-        used["completion"] += answer.completion_tokens
-
-
 class _Played(NamedTuple):
     state: EpisodeState
     tools: list[dict[str, Any]]
@@ -150,6 +140,8 @@ class _Played(NamedTuple):
     """Reported usage by role."""
     notes: list[Note]
     """On the calls that the simulator answered, in their order."""
+    sub_tokens: dict[str, dict[str, int]]
+    """Reported usage of sub-agents by the call that began them."""
 
 
 async def _play(
@@ -157,7 +149,7 @@ async def _play(
 ) -> _Played:
     """messages -> model -> step, until the episode ends. Raises BudgetError."""
     trajectory_id, task = item.item_id, item.data["task"]
-    usage = EpisodeUsage()
+    usage = EpisodeUsage("agent", "user")
 
     def user(task: Row, persona: Row) -> LlmUser:
         return LlmUser(
@@ -176,6 +168,8 @@ async def _play(
         config=catalogue.simulate,
         on_answer=partial(usage.add, SIMULATOR),
     )
+    sub_agents = LlmSubAgents(llm, item=trajectory_id)
+    delegates = can_delegate(catalogue, task["agent_id"], config.delegation.share)
     env = EpisodeEnvironment(
         catalogue,
         config,
@@ -183,6 +177,7 @@ async def _play(
         journal=journal,
         episode_id=f"{trajectory_id}-{llm.retry_number_of(trajectory_id)}",
         answers=answers,
+        sub_agents=sub_agents if delegates else None,
     )
     step: EnvironmentStep | None = None
     messages, info = await env.reset(task, episode_seed(trajectory_id))
@@ -205,41 +200,24 @@ async def _play(
         await env.close()
     if env.state.reason == "budget_stop":
         raise BudgetError(env.state.error)
-    return _Played(env.state, info["tools"], step, usage.by_role, answers.notes)
+    return _Played(
+        env.state, info["tools"], step, usage.by_role, answers.notes, sub_agents.usage.by_role
+    )
 
 
 def episode_seed(trajectory_id: str) -> int:
     return seed_of(trajectory_id, "episode")
 
 
-def assistant_message(completion: Completion, *, num_calls: int) -> Message:
-    """The answer as a chat message; `num_calls` is how many calls came before it.
-
-    Servers number calls in their own ways, some give every call the same id: ours count up over
-    the trajectory. Arguments stay the text that the model wrote.
-    """
-    message: Message = {"role": "assistant", "content": completion.content}
-    if completion.reasoning:
-        message["reasoning_content"] = completion.reasoning
-    if completion.finish_reason == "content_filter":
-        message["refusal"] = message["content"] or FILTERED
-    if completion.tool_calls:
-        message["tool_calls"] = [
-            {
-                "id": f"call_{num_calls + i}",
-                "type": "function",
-                "function": call["function"],
-            }
-            for i, call in enumerate(completion.tool_calls)
-        ]
-    return message
-
-
 def _result(item: Item, played: _Played, roles: Mapping[Any, RoleConfig]) -> ItemResult:
     made = [record._asdict() for record in played.state.caller.records]
     recovered = recoveries(made, played.state.messages)
-    num_recovered = sum(c["is_error"] and bool(r) for c, r in zip(made, recovered, strict=True))
-    row = _trajectory_row(item, played, roles, num_recovered)
+    mended: Counter[str | None] = Counter(
+        call["parent_call_id"]
+        for call, well in zip(made, recovered, strict=True)
+        if call["is_error"] and well
+    )
+    row = _trajectory_row(item, played, roles, mended[None])
     place = {"trajectory_id": item.item_id, "split": row["split"]}
     calls = [call | place | {"recovered": well} for call, well in zip(made, recovered, strict=True)]
     outside = row["termination_reason"] in ("infra_error", "user_error")
@@ -250,7 +228,10 @@ def _result(item: Item, played: _Played, roles: Mapping[Any, RoleConfig]) -> Ite
         reason = NOT_RECORDED  # a later invocation would find no more in the cassette
     status = failed(reason, row["error"] or "") if outside else KEPT
     drifts = {"replay_drift": n} if (n := len(played.state.drifts)) else {}
-    tables = {"trajectories": [row], "tool_calls": calls}
+    rows = [row]
+    if status == KEPT:  # what is tried again leaves no conversation behind
+        rows += rows_of_conversations(row, played.state, played.sub_tokens, mended)
+    tables = {"trajectories": rows, "tool_calls": calls}
     if simulations := _simulations(item, played, roles):
         tables["simulations"] = simulations
     return ItemResult(tables, status, drifts)
@@ -293,10 +274,8 @@ def _trajectory_row(
     item: Item, played: _Played, roles: Mapping[Any, RoleConfig], num_recovered: int
 ) -> Row:
     state, task = played.state, item.data["task"]
-    records = [record for record in state.caller.records if record.actor == "agent"]
-    messages = state.messages
-    speakers = Counter(message["role"] for message in messages)
-    hashes = [r.state_hash_before for r in records if r.state_hash_before is not None]
+    made = [record for record in state.caller.records if record.actor == "agent"]
+    hashes = [r.state_hash_before for r in made if r.state_hash_before is not None]
     return {
         "trajectory_id": item.item_id,
         "task_id": task["task_id"],
@@ -307,16 +286,10 @@ def _trajectory_row(
         "variant": task["variant"],
         "attempt": item.data["attempt"],
         "seed": state.seed,
-        "messages": messages,
+        "messages": state.messages,
         "tools": played.tools,
-        "num_messages": len(messages),
-        "num_turns": speakers["assistant"],
-        "num_user_turns": speakers["user"],
-        "num_tool_calls": len(records),
-        "num_errors": sum(record.is_error for record in records),
+        **counts_of(state, None),
         "num_recovered": num_recovered,
-        "executed_by": sorted({r.executed_by for r in records if r.executed_by}),
-        "injected_outcomes": [r.injected_outcome for r in records if r.injected_outcome],
         "termination_reason": state.reason,
         "outcome": _outcome(played),
         "objective_reward": played.last.reward if played.last else 0.0,
@@ -328,6 +301,9 @@ def _trajectory_row(
         "error": state.error,
         "split": task["split"],
         "user_faults": [fault._asdict() for fault in state.user_faults],
+        "episode_id": item.item_id,
+        "session": 0,
+        "parent_call_id": None,
     }
 
 

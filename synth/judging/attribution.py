@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from records.errors import ItemError
 from records.tables.schemas import Row
-from synth.episode.environment import FILTERED
+from synth.episode.endings import FILTERED
 from synth.episode.tools.simulator import SIMULATION_FAILED
 from synth.judging.judge import JudgeQuestions, cause_of, cause_schema
 from synth.judging.transcript import material_of

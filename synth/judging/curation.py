@@ -36,6 +36,9 @@ STAGE_VERSION = 8
 SPOILED = ("infra_error", "user_error", "format_error", "max_turns", "token_budget")
 """Ends that leave a conversation unfinished; they are the reason, whatever else failed."""
 
+UNFINISHED = "sub_agent_unfinished"
+"""Drop reason of a sub-agent's conversation that a limit cut off in an episode that is kept."""
+
 _IN_DIGESTS: dict[str | None, str] = {"below_minimum": "below_floor"}
 """Judge status -> what it was called when the first ids were made of it: they stay as they are."""
 
@@ -117,6 +120,42 @@ def decide_all(
         }
         for c in candidates
     ]
+
+
+class SubAgentTurns(NamedTuple):
+    """A sub-agent's conversation, which is kept or dropped with its episode."""
+
+    trajectory_id: str
+    episode_id: str
+    is_finished: bool
+    """It came to its own end; one that was cut off teaches nothing."""
+    train_turns: list[bool]
+
+    @classmethod
+    def of(cls, trajectory: Row, calls: Sequence[Row]) -> "SubAgentTurns":
+        """`calls`: rows of `tool_calls` of its episode."""
+        return cls(
+            trajectory["trajectory_id"],
+            trajectory["episode_id"],
+            trajectory["termination_reason"] == "agent_done",
+            train_turns(trajectory["messages"], calls),
+        )
+
+
+def following(decided: Iterable[Row], conversations: Iterable[SubAgentTurns]) -> list[Row]:
+    """`curation` rows of the conversations whose episodes are among `decided`: theirs but for the
+    loss flags, and dropped where the conversation was cut off."""
+    by_episode = {row["trajectory_id"]: row for row in decided}
+    rows = []
+    for conversation in sorted(conversations):
+        episode = by_episode.get(conversation.episode_id)
+        if episode is not None:
+            cut_off = None if conversation.is_finished else UNFINISHED
+            reason = episode["drop_reason"] or cut_off
+            own = {"accepted": reason is None, "drop_reason": reason}
+            own |= {"train_turns": conversation.train_turns}
+            rows.append(episode | own | {"trajectory_id": conversation.trajectory_id})
+    return rows
 
 
 def candidate_of(

@@ -68,9 +68,10 @@ def grading_id_of(
 
 
 def plan_grading(trajectories: Iterable[Row], *, grading_id: str) -> list[Item]:
-    """One item for each trajectory that the agent answers for, in their order. The columns
-    `trajectory_id` and `termination_reason` are enough.
+    """One item for each episode that the agent answers for, in their order. The columns
+    `trajectory_id`, `termination_reason` and `parent_call_id` are enough.
 
+    A sub-agent's conversation is no item: its calls are judged with the episode that they are of.
     What a fault outside the agent ended is neither judged nor paid for; if it is rolled out again,
     its new row is an item.
     """
@@ -81,6 +82,7 @@ def plan_grading(trajectories: Iterable[Row], *, grading_id: str) -> list[Item]:
         )
         for trajectory in trajectories
         if trajectory["termination_reason"] not in OUTSIDE
+        and trajectory.get("parent_call_id") is None
     ]
 
 

@@ -23,7 +23,13 @@ from synth.judging.calibration import (
     writer_version,
 )
 from synth.judging.config import GradeConfig, JudgedConfig
-from synth.judging.curation import CurationCandidate, candidate_of, decide_all
+from synth.judging.curation import (
+    CurationCandidate,
+    SubAgentTurns,
+    candidate_of,
+    decide_all,
+    following,
+)
 from synth.judging.grading import Recorded, grade, grading_id_of, plan_grading
 from synth.judging.judge_rates import judge_rates, judge_status_of, warning_of
 from synth.judging.panel import agent_models, is_self_judged, judges_of, may_decide
@@ -107,7 +113,7 @@ class GradingStage(Judged):
         # a pilot's few tasks need not have what those of the whole run will
         if rubric is not None and rubric.change and isinstance(self.run.config, GradeConfig):
             rubric.check_ids(criteria_of(self.run.dataset))
-        ended = ("trajectory_id", "termination_reason")
+        ended = ("trajectory_id", "termination_reason", "parent_call_id")
         rows = self.run.dataset.in_commits("trajectories", ended)
         return plan_grading(chain.from_iterable(rows), grading_id=self.grading_id)
 
@@ -206,8 +212,9 @@ class CurationStage(Judged):
         self.simulations = RowsBy(run.dataset, "simulations", "trajectory_id")
 
     def plan(self) -> list[Item]:
+        conversations: list[SubAgentTurns] = []
         rows = decide_all(
-            self._candidates(),
+            self._candidates(conversations),
             grading_id=self.grading_id,
             config=self.run.config.curation,
             decision_config=self.run.config.judging.decision,
@@ -215,6 +222,7 @@ class CurationStage(Judged):
         if not rows:
             return []
         curation_id = self._newest_id(rows[0]["curation_id"])
+        rows += following(rows, conversations)
         return [Item(curation_id, {"rows": [row | {"curation_id": curation_id} for row in rows]})]
 
     def _newest_id(self, curation_id: str) -> str:
@@ -229,8 +237,9 @@ class CurationStage(Judged):
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
         return ItemResult({"curation": item.data["rows"]})
 
-    def _candidates(self) -> Iterator[CurationCandidate]:
-        """In commit order, so that what belongs to a trajectory is read together with it."""
+    def _candidates(self, conversations: list[SubAgentTurns]) -> Iterator[CurationCandidate]:
+        """In commit order, so that what belongs to a trajectory is read together with it.
+        Sub-agents' conversations are no candidates: they are added to `conversations`."""
         tried = trials(self.run.dataset, self.grading_id)
         judging, judge = self.run.config.judging, self.run.config.roles["judge"]
         status = judge_status_of(judge_rates(tried), judging.minimum_quality)
@@ -241,9 +250,15 @@ class CurationStage(Judged):
             "split",
             "termination_reason",
             "messages",
+            "episode_id",
+            "parent_call_id",
         )
         for rows in self.run.dataset.in_commits("trajectories", (*columns, "models", "error")):
             for row in rows:
+                if row["parent_call_id"] is not None:
+                    calls = self.recorded.tool_calls.get(row["episode_id"], ())
+                    conversations.append(SubAgentTurns.of(row, calls))
+                    continue
                 i, agent = row["trajectory_id"], row["models"].get("agent")
                 verdicts = self.verdicts_on(i)
                 candidate = candidate_of(

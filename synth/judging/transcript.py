@@ -1,6 +1,7 @@
 """What the judge is shown of an episode, and whether words that it quotes stand there."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import groupby
@@ -134,13 +135,18 @@ def tools_shown(tools: Sequence[Row]) -> list[dict[str, Any]]:
     ]
 
 
+_EXAMPLE = re.compile(r",? (?:such as|for example|e\.g\.) (?:[^.;]|\.(?=\d))*")
+"""A value that is an example would bear out a value that somebody made up."""
+
+
 def _parameters(schema: Mapping[str, Any]) -> dict[str, str]:
-    """Parameter -> its description, with the bounds that the schema sets."""
+    """Parameter -> its description without examples, with the bounds that the schema sets."""
     found = {}
     for name, spec in schema.get("properties", {}).items():
         if isinstance(spec, Mapping) and spec.get("description"):
             bounds = [f"{key} {spec[key]}" for key in ("minimum", "maximum") if key in spec]
-            found[name] = spec["description"] + (f" ({', '.join(bounds)})" if bounds else "")
+            told = _EXAMPLE.sub("", spec["description"])
+            found[name] = told + (f" ({', '.join(bounds)})" if bounds else "")
     return found
 
 

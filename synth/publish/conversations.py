@@ -107,10 +107,13 @@ SELECT t.* EXCLUDE (run_id, schema_version, fidelities, judge_standing),
 FROM trajectories AS t LEFT JOIN domains AS d USING (domain_id) LEFT JOIN tasks AS k USING (task_id)
 WHERE list_contains($1, t.trajectory_id)"""
 
+# an episode's calls stand under its id; a sub-agent's conversation shows those that it made
 _CALLS = """
-SELECT trajectory_id, tool_call_id, executed_by, is_error, error_code, injected_outcome,
+SELECT t.trajectory_id, tool_call_id, c.executed_by, is_error, error_code, injected_outcome,
   policy_violations, actor, turn, name, arguments, observation, state_diff
-FROM tool_calls WHERE list_contains($1, trajectory_id) ORDER BY trajectory_id, call_index"""
+FROM tool_calls AS c JOIN trajectories AS t ON c.trajectory_id = t.trajectory_id
+  OR (c.trajectory_id = t.episode_id AND c.parent_call_id = t.parent_call_id)
+WHERE list_contains($1, t.trajectory_id) ORDER BY t.trajectory_id, call_index"""
 
 _VERDICTS = """
 SELECT trajectory_id, criterion_id, v.kind, checked_by, mandatory, passed, evidence, quote, details

@@ -26,6 +26,7 @@ from synth.episode.tools.state_accuracy import state_accuracy
 from synth.judging.judge_report import judge_report
 from synth.pipeline.config import RunConfig
 from synth.publish.decisions import FATES, decisions
+from synth.publish.export_messages import Reasoning
 from synth.publish.rows import rows_of
 from synth.publish.summary import recovery_rates, user_fault_rates
 from synth.render.foreign_text import markdown_text, one_line
@@ -92,7 +93,10 @@ MEANINGS = {
     "num_tool_calls": "Calls",
     "num_errors": "Calls that returned an error",
     "num_recovered": "Errors after which the same tool succeeded",
-    "executed_by": "How calls were executed: state_machine, mcp, code, llm, cassette",
+    "executed_by": "How calls were executed: state_machine, mcp, code, llm, cassette, sub_agent",
+    "episode_id": "The trajectory that decides about this one: itself (also null), or its agent's",
+    "session": "Which of the episode's conversations with the user it belongs to, from 0",
+    "parent_call_id": "The call whose sub-agent speaks here; null for the agent itself",
     "injected_outcomes": "Failures drawn on purpose, in call order",
     "termination_reason": "Why the episode ended",
     "outcome": "What the code-checked criteria said at the end",
@@ -123,6 +127,8 @@ class Contents:
     """By split."""
     left_out: Mapping[str, int]
     text_arguments: int
+    reasoning: Reasoning
+    thoughts: int
     tools_by_license: Mapping[str, int]
     columns: Mapping[str, pa.DataType]
     """Empty for a form without columns."""

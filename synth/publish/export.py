@@ -4,13 +4,16 @@
 columns (`datasets.Json()` there), so that objects of different shapes never fill each other with
 nulls. Arguments of calls are objects in it: chat templates apply `tojson` to them and would encode
 a string a second time. `openai` is JSON lines as OpenAI's own interfaces take them: arguments are
-text, there are no keys but theirs, and `weight` is 0 on assistant messages without loss.
+text, there are no keys but theirs, and `weight` is 0 on assistant messages without loss. Thoughts
+of agents stay out unless they are asked for: as the field `reasoning_content`, which `hf` has room
+for and OpenAI's form has not, or between marks in the content.
 
 A row is exported when it was accepted, by a judge's word beside code's (what code alone accepted
 needs a flag), may be trained on (held-out rows need a flag, and get splits of their own) and shows
 only tools of known licence (others need a flag). The rest is counted by reason. Every row carries
 what the judge's word on it is worth: in columns, and beside JSON lines, which take no key of ours,
-in `marks.csv`. The folder appears whole or not at all.
+in `marks.csv`. A sub-agent's conversation is a row of its own, exported with its episode's row.
+The folder appears whole or not at all.
 """
 
 import csv
@@ -35,10 +38,13 @@ from records.tables.tables import TABLES
 from synth.judging.judge_report import JUDGE_MARK, calibrated_gradings
 from synth.publish.dataset_card import Contents, write_card
 from synth.publish.export_messages import (
+    Reasoning,
     in_openai_form,
     num_text_arguments,
+    num_thoughts,
     what_is_wrong,
     with_object_arguments,
+    with_reasoning,
 )
 from synth.publish.new_folder import new_folder
 
@@ -74,6 +80,9 @@ _AS_STORED = (
     "models",
     "prompt_versions",
     "run_id",
+    "episode_id",
+    "session",
+    "parent_call_id",
 )
 COLUMNS: dict[str, pa.DataType] = {
     "trajectory_id": STR,
@@ -94,7 +103,15 @@ COLUMNS: dict[str, pa.DataType] = {
 }
 """Of the `hf` form, in order."""
 
-MARKS = ("split", "trajectory_id", "judge_mark", "decided_by", "self_judged")
+MARKS = (
+    "split",
+    "trajectory_id",
+    "judge_mark",
+    "decided_by",
+    "self_judged",
+    "episode_id",
+    "parent_call_id",
+)
 """Columns of `marks.csv`: a line a row, in the order of the splits' files."""
 
 
@@ -107,6 +124,8 @@ class Exported(NamedTuple):
     """Trajectories of the dataset that were not exported, by reason."""
     text_arguments: int
     """Calls whose arguments are no JSON object: the text that the model wrote stands there."""
+    thoughts: int
+    """Messages of agents that carry their thought."""
 
 
 def export_dataset(
@@ -117,6 +136,7 @@ def export_dataset(
     include_heldout: bool = False,
     include_unknown_license: bool = False,
     include_code_alone: bool = False,
+    reasoning: Reasoning = "none",
 ) -> Exported:
     """Write the folder `out`, which must not exist.
 
@@ -125,6 +145,11 @@ def export_dataset(
     """
     if format not in ("hf", "openai"):
         raise ConfigError(f"format must be hf or openai, got {format!r}")
+    if format == "openai" and reasoning == "field":
+        raise ConfigError(
+            "OpenAI's form has no field for thoughts; think writes them into the content, between "
+            "<think> and </think>"
+        )
     selection = select(
         dataset,
         include_heldout=include_heldout,
@@ -133,20 +158,24 @@ def export_dataset(
     )
     with new_folder(out) as folder, dataset.connect() as db:
         db.register("chosen", selection.table())
-        text_arguments = (_write_hf if format == "hf" else _write_openai)(folder, db, selection)
+        write = _write_hf if format == "hf" else _write_openai
+        written = write(folder, db, selection, reasoning)
         exported = Exported(
             out=str(out),
             format=format,
             rows={split: len(ids) for split, ids in selection.ids.items()},
             left_out=dict(selection.left_out),
-            text_arguments=text_arguments,
+            text_arguments=written.text_arguments,
+            thoughts=written.thoughts,
         )
         contents = Contents(
             name=out.absolute().name,
             format=format,
             rows=exported.rows,
             left_out=exported.left_out,
-            text_arguments=text_arguments,
+            text_arguments=written.text_arguments,
+            reasoning=reasoning,
+            thoughts=written.thoughts,
             tools_by_license=dict(selection.tools),
             columns=COLUMNS if format == "hf" else {},
         )
@@ -234,10 +263,27 @@ def _nothing_left(dataset: Dataset, left_out: Mapping[str, int]) -> str:
     )
 
 
-def _write_hf(folder: Path, db: duckdb.DuckDBPyConnection, selection: Selection) -> int:
-    """Parquet files named as `load_dataset` expects; how many arguments stayed text."""
+@dataclass
+class _Written:
+    """Counts of what was written."""
+
+    reasoning: Reasoning
+    text_arguments: int = 0
+    thoughts: int = 0
+
+    def messages(self, row: Row) -> list[dict[str, Any]]:
+        """The row's messages with their thoughts as told, counted."""
+        self.text_arguments += num_text_arguments(row["messages"])
+        self.thoughts += num_thoughts(row["messages"], self.reasoning)
+        return with_reasoning(row["messages"], self.reasoning)
+
+
+def _write_hf(
+    folder: Path, db: duckdb.DuckDBPyConnection, selection: Selection, reasoning: Reasoning
+) -> _Written:
+    """Parquet files named as `load_dataset` expects."""
     (folder / "data").mkdir()
-    text_arguments = 0
+    written = _Written(reasoning)
     schema = pa.schema(list(COLUMNS.items()))
     for split, ids in selection.ids.items():
         num_files = -(-len(ids) // FILE_ROWS)
@@ -250,13 +296,12 @@ def _write_hf(folder: Path, db: duckdb.DuckDBPyConnection, selection: Selection)
                         db, split, index * FILE_ROWS, FILE_ROWS, selection.calibrated
                     ):
                         for row in rows:
-                            text_arguments += num_text_arguments(row["messages"])
-                            objects = with_object_arguments(row["messages"])
+                            objects = with_object_arguments(written.messages(row))
                             row["messages"] = canonical_json(objects)
                         parquet.write_table(_table(rows, schema))
                 handle.flush()
                 os.fsync(handle.fileno())
-    return text_arguments
+    return written
 
 
 def _table(rows: list[Row], schema: pa.Schema) -> pa.Table:
@@ -270,17 +315,19 @@ def _table(rows: list[Row], schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def _write_openai(folder: Path, db: duckdb.DuckDBPyConnection, selection: Selection) -> int:
-    """One JSON-lines file a split, and the marks; how many arguments are no JSON object."""
-    text_arguments = 0
+def _write_openai(
+    folder: Path, db: duckdb.DuckDBPyConnection, selection: Selection, reasoning: Reasoning
+) -> _Written:
+    """One JSON-lines file a split, and the marks."""
+    written = _Written(reasoning)
     marks: list[list[Any]] = []
     for split, ids in selection.ids.items():
         with (folder / f"{split}.jsonl").open("w", encoding="utf-8") as handle:
             for rows in _rows(db, split, 0, len(ids), selection.calibrated):
                 for row in rows:
-                    text_arguments += num_text_arguments(row["messages"])
                     marks.append([row[name] for name in MARKS])
-                    line: Row = {"messages": in_openai_form(row["messages"], row["train_turns"])}
+                    own = in_openai_form(written.messages(row), row["train_turns"])
+                    line: Row = {"messages": own}
                     if tools := json.loads(row["tools"] or "[]"):  # an empty list is refused
                         line["tools"] = tools
                     # ASCII: some readers split lines at characters that JSON leaves as they are
@@ -291,7 +338,7 @@ def _write_openai(folder: Path, db: duckdb.DuckDBPyConnection, selection: Select
         csv.writer(handle).writerows([MARKS, *marks])
         handle.flush()
         os.fsync(handle.fileno())
-    return text_arguments
+    return written
 
 
 def _rows(

@@ -2,9 +2,16 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
 
 ExportMessage = Mapping[str, Any]
+
+Reasoning = Literal["none", "field", "think"]
+"""What becomes of an agent's thoughts: left out, in `reasoning_content` as stored, or before the
+content between the marks of `THINK`."""
+
+THINK = ("<think>\n", "\n</think>\n\n")
+"""Before and after a thought, as the chat templates of models that think write it."""
 
 _OPENAI_KEYS = {
     "system": ("role", "content"),
@@ -43,6 +50,33 @@ def what_is_wrong(messages: Sequence[ExportMessage]) -> str | None:
     if not messages or messages[-1]["role"] != "assistant" or waiting:
         return "does not end with words of the agent"
     return None
+
+
+def with_reasoning(messages: Sequence[ExportMessage], reasoning: Reasoning) -> list[dict[str, Any]]:
+    """The messages with their thoughts as told."""
+    written = []
+    for message in messages:
+        kept = {key: value for key, value in message.items() if key != "reasoning_content"}
+        thought = _thought(message, reasoning)
+        if thought and reasoning == "think":
+            kept["content"] = thought.join(THINK) + (message.get("content") or "")
+        elif thought:
+            kept["reasoning_content"] = thought
+        written.append(kept)
+    return written
+
+
+def num_thoughts(messages: Sequence[ExportMessage], reasoning: Reasoning) -> int:
+    """Messages whose thought `with_reasoning` keeps."""
+    return sum(_thought(message, reasoning) is not None for message in messages)
+
+
+def _thought(message: ExportMessage, reasoning: Reasoning) -> str | None:
+    """What is written of it. One that holds a closing mark of its own could not be told from the
+    answer after it: `think` leaves it out."""
+    thought = message.get("reasoning_content") or ""
+    ends_early = reasoning == "think" and THINK[1].strip() in thought.lower()
+    return None if reasoning == "none" or not thought.strip() or ends_early else thought
 
 
 def with_object_arguments(messages: Sequence[ExportMessage]) -> list[dict[str, Any]]:

@@ -215,6 +215,7 @@ def _tiles(summary: DatasetSummary) -> list[Row]:
         ("Median messages", number(t["median_messages"]), "in an accepted trajectory"),
         ("Median calls", number(t["median_calls"]), "in an accepted trajectory"),
         ("Two and more user turns", percent(t["several_turns"], accepted), "of the accepted"),
+        ("Several calls", percent(t["several_calls"], t["calling_turns"]), "of turns with calls"),
         ("Error and recovery", percent(t["recovered"], accepted), label or "of the accepted"),
         ("Held out", number(t["held_out"]), "accepted, not for training"),
         ("Tokens", number(t["tokens"]), label or "prompt and completion"),

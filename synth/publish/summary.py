@@ -83,8 +83,10 @@ class DatasetSummary:
 
 
 def summarise(dataset: Dataset) -> DatasetSummary:
-    """All sections; empty ones for a dataset without trajectories."""
+    """All sections; empty ones for a dataset without trajectories. A trajectory is an episode:
+    conversations of sub-agents count with the one that they are of."""
     with dataset.connect() as db:
+        db.execute(_EPISODES)
         tools = _rows(db, _TOOLS)
         [totals] = _rows(db, _TOTALS)
         spent = spending(db, accepted=totals["accepted"])
@@ -173,6 +175,11 @@ def _count(column: str, condition: str = "true") -> str:
     )
 
 
+# the name is found before that of the whole view
+_EPISODES = """
+CREATE TEMP VIEW trajectories AS
+SELECT * FROM memory.main.trajectories WHERE parent_call_id IS NULL"""
+
 _TOTALS = """
 SELECT count(*) AS trajectories,
   count(*) FILTER (accepted) AS accepted,
@@ -183,8 +190,13 @@ SELECT count(*) AS trajectories,
   count(*) FILTER (accepted AND num_recovered > 0) AS recovered,
   count(*) FILTER (accepted AND split != 'train') AS held_out,
   count(*) FILTER (accepted AND server IS NOT NULL) AS on_servers,
-  count(DISTINCT coalesce(server, domain_id)) FILTER (accepted) AS worlds
-FROM trajectories"""
+  count(DISTINCT coalesce(server, domain_id)) FILTER (accepted) AS worlds,
+  any_value(calling.turns) AS calling_turns, any_value(calling.several) AS several_calls
+FROM trajectories, (
+  SELECT count(*) AS turns, count(*) FILTER (calls > 1) AS several
+  FROM (SELECT count(*) AS calls FROM tool_calls AS c JOIN trajectories AS t USING (trajectory_id)
+        WHERE t.accepted AND c.actor = 'agent' AND c.parent_call_id IS NULL
+        GROUP BY trajectory_id, c.turn)) AS calling"""
 
 # an invocation that has not ended, or was killed, lasted at least until its last model call
 _ELAPSED = """

@@ -10,7 +10,7 @@ from records.digest import canonical_json
 from records.files import write_atomic
 from records.store.journal import ShardJournal
 from records.tables.schemas import Row
-from synth.episode.environment import EpisodeConfig
+from synth.episode.config import DelegationConfig, EpisodeConfig
 from synth.episode.rollout import RolloutConfig, plan_rollouts, run_rollout
 from synth.episode.tools.fault_injection import FaultInjectionConfig
 from synth.episode.tools.simulator import SimulateConfig
@@ -43,14 +43,22 @@ def work_played(folder: Path, url: str, num: int, in_flight: int) -> None:
     write_atomic(folder.with_suffix(".json"), canonical_json(rows).encode())
 
 
+def work_delegated(folder: Path, url: str) -> None:
+    """As `work`, one attempt by an agent that has the tool `delegate`."""
+    episode = STORMY.model_copy(update={"delegation": DelegationConfig(share=1.0)})
+    rows = asyncio.run(rollouts(folder, url, 1, episode=episode))
+    write_atomic(folder.with_suffix(".json"), canonical_json(rows).encode())
+
+
 async def rollouts(
     folder: Path,
     url: str,
     num: int,
     in_flight: int = 1,
     simulate: SimulateConfig = SimulateConfig(),
+    episode: EpisodeConfig = STORMY,
 ) -> dict[str, list[Row]]:
-    config = RolloutConfig(attempts=num, episode=STORMY)
+    config = RolloutConfig(attempts=num, episode=episode)
     items = plan_rollouts([TASK], config=config, roles=roles(url))
     gate = asyncio.Semaphore(in_flight)
     async with Gateway(roles(url), offline_app=create_app) as gateway:

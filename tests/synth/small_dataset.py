@@ -111,13 +111,14 @@ def trajectory(trajectory_id: str, messages: Sequence[Row] | None = None, **valu
 
 
 def calls_of(one: Row) -> list[Row]:
-    asked = [c for m in one["messages"] for c in m.get("tool_calls", ())]
+    spoken = [m for m in one["messages"] if m["role"] == "assistant"]
+    asked = [(turn, c) for turn, m in enumerate(spoken, 1) for c in m.get("tool_calls", ())]
     answers = {m["tool_call_id"]: m["content"] for m in one["messages"] if m["role"] == "tool"}
     return [
         row(
             "tool_calls",
             trajectory_id=one["trajectory_id"],
-            turn=index,
+            turn=turn,
             call_index=index,
             tool_call_id=c["id"],
             tool_id=c["function"]["name"],
@@ -134,7 +135,7 @@ def calls_of(one: Row) -> list[Row]:
             actor="agent",
             recovered=True if answers.get(c["id"]) == "rate limited" else None,
         )
-        for index, c in enumerate(asked)
+        for index, (turn, c) in enumerate(asked)
     ]
 
 

@@ -90,6 +90,7 @@ def export(
     include_heldout: Flag = False,
     include_unknown_license: Flag = False,
     include_code_alone: Flag = False,
+    reasoning: Literal["none", "field", "think"] = "none",
 ) -> None:
     """Write the accepted trajectories for other trainers, with a dataset card.
 
@@ -108,6 +109,10 @@ def export(
     include_code_alone
         Also write rows that code alone accepted, since no judge's word counted: there was none, or
         it is below its minimum quality.
+    reasoning
+        What becomes of agents' thoughts: none leaves them out; field writes `reasoning_content`
+        beside the content (hf only: OpenAI's form has no such field); think puts them before the
+        content between <think> and </think>.
     """
     from flows.runtime.settings import open_dataset, writing_to
     from synth.publish.export import export_dataset
@@ -121,6 +126,7 @@ def export(
             include_heldout=include_heldout,
             include_unknown_license=include_unknown_license,
             include_code_alone=include_code_alone,
+            reasoning=reasoning,
         )
     if n := written.left_out.get("code_alone"):
         say(

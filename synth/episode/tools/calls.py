@@ -60,6 +60,8 @@ class CallRecord(NamedTuple):
     state_hash_after: str | None
     state_diff: list[dict[str, Any]]
     actor: Actor = "agent"
+    parent_call_id: str | None = None
+    """The call of `delegate` whose sub-agent made this one."""
 
     def message(self) -> dict[str, Any]:
         return {
@@ -104,20 +106,28 @@ class Caller:
         return [openai_tool(tool) for tool in self._tools.values()]
 
     async def run(
-        self, calls: Sequence[Mapping[str, Any]], *, turn: int, actor: Actor = "agent"
+        self,
+        calls: Sequence[Mapping[str, Any]],
+        *,
+        turn: int,
+        actor: Actor = "agent",
+        place: int = 0,
+        parent_call_id: str | None = None,
     ) -> list[CallRecord]:
-        """Make the calls one after the other, in their order. Nothing is kept yet."""
+        """Make the calls one after the other, in their order. Nothing is kept yet. `place`: how
+        many calls of their message came before them."""
         first = len(self.records)
-        return [
+        made = [
             await self._call(
                 call,
                 turn=turn,
                 index=first + i,
-                refused=i >= self._max_parallel_calls,
+                refused=place + i >= self._max_parallel_calls,
                 actor=actor,
             )
             for i, call in enumerate(calls)
         ]
+        return [record._replace(parent_call_id=parent_call_id) for record in made]
 
     def keep(self, records: Sequence[CallRecord]) -> None:
         """Make `records` part of the episode: as they were run, or as a journal has them."""

@@ -25,7 +25,7 @@ from synth.episode.tools.code_environments import CodeEnvironment, is_code
 from synth.llm.client import LLM
 from synth.llm.settings.config import RoleConfig
 from synth.prompts.templates import render, version_of
-from synth.tasks.agents.forms import PromptForm, draw_form
+from synth.tasks.agents.forms import PromptForm, draw_form, with_working
 from synth.tasks.agents.weights import LANGUAGES, PhraseWeights
 from tool_specs.domains.catalogue import is_users
 from tool_specs.toolsets.dependencies import Graph
@@ -71,7 +71,9 @@ BEHAVIOURS = (
 
 
 class AgentConfig(Config):
-    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({"prompt_languages": LANGUAGES})
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {"prompt_languages": LANGUAGES, "plan_share": 0.0, "together_share": 0.0}
+    )
 
     server_share: float = Field(default=0.25, ge=0.0, le=1.0)
     """Share of agents that serve a real MCP server; the others serve a synthetic domain."""
@@ -93,6 +95,13 @@ class AgentConfig(Config):
 
     prompt_languages: PhraseWeights = LANGUAGES
     """English name of the language of the system prompt -> weight."""
+
+    plan_share: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Share of agents whose prompt asks for a short plan in words before calls."""
+
+    together_share: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Share of agents whose prompt asks for calls that do not need each other to be made in one
+    turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +267,8 @@ def _planned(
     item_id: str, rng: Random, config: AgentConfig, source: AgentSource, tools: list[Row]
 ) -> AgentPlan:
     rng.shuffle(tools)
+    working = rng_of(item_id, "working")  # draws of its own, so that a share changes nothing else
+    shares = {"plan_share": config.plan_share, "together_share": config.together_share}
     return AgentPlan(
         item_id=item_id,
         source=source,
@@ -265,7 +276,7 @@ def _planned(
         capability=rng.choice(CAPABILITIES),
         expertise=rng.choice(EXPERTISE),
         behaviour=rng.choice(BEHAVIOURS),
-        form=draw_form(rng, config.prompt_languages),
+        form=with_working(draw_form(rng, config.prompt_languages), working, **shares),
     )
 
 

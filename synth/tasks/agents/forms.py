@@ -6,7 +6,7 @@ the generator is asked for exactly that.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from random import Random
 from types import MappingProxyType
 from typing import Any
@@ -81,6 +81,9 @@ NO_DIALOGUE = "none"
 ROOM_FOR_DIALOGUE = ("160 ", "280 ", "450 ", "700 ")
 """Beginnings of the lengths that an exchange of words fits into."""
 
+HIDES_WORK = "that it never shows how it works inside"
+"""The passage that no plan in words goes with."""
+
 PASSAGES: Mapping[str, float] = MappingProxyType(
     {
         "how people are addressed": 0.22,
@@ -100,9 +103,27 @@ PASSAGES: Mapping[str, float] = MappingProxyType(
         "what a good conversation ends with": 0.1,
         "emoji, exclamation marks and jokes: whether": 0.09,
         "reading level and plain language": 0.08,
-        "that it never shows how it works inside": 0.06,
+        HIDES_WORK: 0.06,
     }
 )
+PLANS: tuple[str, ...] = (
+    "that it says in a sentence or two what it is about to do before it calls a tool",
+    "that it thinks aloud briefly before the first call of a turn: what is known, what is missing, "
+    "what comes next",
+    "that a short plan in words stands before work of several steps",
+    "that it names its next step in half a sentence whenever it calls a tool",
+    "that it says why it looks something up, in a few words beside the call",
+)
+"""Of which one is asked for where an agent plans in words."""
+
+TOGETHER: tuple[str, ...] = (
+    "that look-ups which do not need each other are made at once, in one turn",
+    "that calls of which none waits for another's result go out together, and no others",
+    "that it does not fetch one thing after the other where it could fetch them side by side",
+    "that several tools are called in the same turn whenever their arguments are known already",
+)
+"""Of which one is asked for where an agent makes independent calls in one turn."""
+
 CLASHES: tuple[tuple[str, str], ...] = (
     ("20 to", "sections"), ("20 to", "paragraphs"), ("20 to", "`key"), ("20 to", "XML"),
     ("20 to", "handbook"), ("20 to", "letter"), ("20 to", "brand"), ("20 to", "questions"),
@@ -179,3 +200,14 @@ def draw_form(rng: Random, languages: Mapping[str, float]) -> PromptForm:
         examples=examples if length.startswith(ROOM_FOR_DIALOGUE) else NO_DIALOGUE,
         language=drawn(rng, languages),
     )
+
+
+def with_working(
+    form: PromptForm, rng: Random, *, plan_share: float, together_share: float
+) -> PromptForm:
+    """The form with a passage on a plan in words, and one on calls made together, at these shares;
+    they come first, for the room may not hold all passages."""
+    plan, together = rng.choice(PLANS), rng.choice(TOGETHER)
+    plans, joins = rng.random() < plan_share, rng.random() < together_share
+    besides = [p for p in form.passages if not (plans and p == HIDES_WORK)]
+    return replace(form, passages=(*[plan] * plans, *[together] * joins, *besides))

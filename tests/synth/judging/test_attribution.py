@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from records.tables.schemas import Row
-from synth.episode.environment import FILTERED, OUTSIDE
+from synth.episode.endings import FILTERED, OUTSIDE
 from synth.judging.attribution import DROP_REASONS
 from synth.judging.curation import (
     SPOILED,

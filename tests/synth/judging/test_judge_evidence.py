@@ -49,7 +49,7 @@ CALLS = [
         ],
     }
 ]
-TOOLS = [{"name": "rent", "description": "Rent out a boat by its name."}]
+TOOLS = [{"name": "rent", "description": "Rent out a boat by its name.", "input_schema": {}}]
 ASKED = JudgeQuestions(
     MESSAGES,
     CALLS,

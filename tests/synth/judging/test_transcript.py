@@ -55,10 +55,15 @@ def test_of_tools_the_name_and_the_description_are_shown() -> None:
 
 
 def test_what_is_said_of_parameters_and_their_bounds_are_shown() -> None:
-    days = {"type": "integer", "description": "For how long.", "minimum": 1, "maximum": 14}
+    days = {
+        "type": "integer",
+        "description": "For how long, such as 3.5. Days off count.",
+        "minimum": 1,
+        "maximum": 14,
+    }
     schema = {"properties": {"days": days, "silent": {"type": "string"}}}
     [shown] = tools_shown([{"name": "rent", "description": "Rent out.", "input_schema": schema}])
-    assert shown["parameters"] == {"days": "For how long. (minimum 1, maximum 14)"}
+    assert shown["parameters"] == {"days": "For how long. Days off count. (minimum 1, maximum 14)"}
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,16 @@ from markdown_it import MarkdownIt
 from records.errors import ConfigError, ItemError, SynthError
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
+from synth.llm.wire.reasoning import cut_reasoning
 from synth.publish import dataset_card, export
 from synth.publish.export import export_dataset
-from synth.publish.export_messages import in_openai_form, what_is_wrong, with_object_arguments
+from synth.publish.export_messages import (
+    in_openai_form,
+    num_thoughts,
+    what_is_wrong,
+    with_object_arguments,
+    with_reasoning,
+)
 from synth.publish.new_folder import new_folder
 from tests.killing import killed_everywhere
 from tests.synth.publish.export_work import export_into, write_folder
@@ -77,7 +84,7 @@ def load(path: Path, cache: Path) -> Any:
 
 @pytest.mark.slow
 def test_load_dataset_gives_the_rows_of_the_sql_view(dataset: Dataset, tmp_path: Path) -> None:
-    made = export_dataset(dataset, tmp_path / "out", include_heldout=True)
+    made = export_dataset(dataset, tmp_path / "out", include_heldout=True, reasoning="field")
     loaded = load(tmp_path / "out", tmp_path / "cache")
     found = [row for split in loaded for row in loaded[split]]
     with dataset.connect() as db:
@@ -157,6 +164,66 @@ def test_openai_lines_hold_the_wire_form_and_nothing_else(dataset: Dataset, tmp_
             for call in message.get("tool_calls", ()):
                 assert isinstance(call["function"]["arguments"], str)
     assert "\U0001f6f6" in lines[2]["messages"][1]["content"]
+
+
+def thoughtful(content: str | None, thought: str) -> Row:
+    return {"role": "assistant", "content": content, "reasoning_content": thought}
+
+
+@pytest.mark.parametrize("format_", ["hf", "openai"])
+def test_thoughts_are_exported_only_when_asked_for(
+    dataset: Dataset, tmp_path: Path, format_: Any
+) -> None:
+    counts: dict[Any, int] = {"none": 0, "think": 3}
+    for reasoning, count in counts.items():
+        out = tmp_path / reasoning
+        made = export_dataset(dataset, out, format=format_, reasoning=reasoning)
+        assert made.thoughts == count
+        for messages in exported_messages(out):
+            assert not any("reasoning_content" in message for message in messages)
+            begins = [m["content"].startswith("<think>\nLook it up first.") for m in messages]
+            assert begins == [i == 2 and count > 0 for i in range(len(messages))]
+        card = (out / "README.md").read_text()
+        assert ("What models thought is left out" in card) is (reasoning == "none")
+
+
+def exported_messages(out: Path) -> list[list[Row]]:
+    lines = out / "train.jsonl"
+    if lines.exists():
+        return [json.loads(line)["messages"] for line in lines.read_text().splitlines()]
+    [path] = (out / "data").glob("*.parquet")
+    return [json.loads(text) for text in pq.read_table(path)["messages"].to_pylist()]
+
+
+def test_a_form_with_a_field_for_thoughts_has_them_there(dataset: Dataset, tmp_path: Path) -> None:
+    made = export_dataset(dataset, tmp_path / "out", reasoning="field")
+    assert made.thoughts == 3
+    for messages in exported_messages(tmp_path / "out"):
+        assert messages[2]["reasoning_content"] == "Look it up first."
+        assert messages[2]["content"] == ""
+
+
+def test_a_form_without_a_field_for_thoughts_refuses_it(dataset: Dataset, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no field for thoughts; think writes them"):
+        export_dataset(dataset, tmp_path / "out", format="openai", reasoning="field")
+    assert not (tmp_path / "out").exists()
+
+
+def test_marked_thoughts_are_read_back_as_they_were() -> None:
+    said = [thoughtful("Done.", "First this,\nthen <b>that</b>."), thoughtful(None, "A call.")]
+    for message, written in zip(said, with_reasoning(said, "think"), strict=True):
+        cut = cut_reasoning(written["content"])
+        assert cut.reasoning == message["reasoning_content"]
+        assert cut.content == (message["content"] or "")
+
+
+def test_a_thought_that_would_end_early_is_not_marked() -> None:
+    said = [thoughtful("Done.", "It writes </THINK> itself."), thoughtful("Done.", "  ")]
+    plain = [{"role": "assistant", "content": "Done."}] * 2
+    assert with_reasoning(said, "think") == plain
+    assert num_thoughts(said, "think") == 0
+    assert with_reasoning(said, "field") == [said[0], plain[1]]
+    assert num_thoughts(said, "field") == 1
 
 
 def test_turns_without_loss_have_weight_zero() -> None:
@@ -244,7 +311,7 @@ def test_every_row_of_both_forms_says_what_the_judges_word_on_it_is_worth(
     export_dataset(marked, tmp_path / "openai", format="openai", include_code_alone=True)
     table = pq.read_table(tmp_path / "hf/data/train-00000-of-00001.parquet")
     stored = [tuple(row[name] for name in export.MARKS) for row in table.to_pylist()]
-    assert stored == [
+    assert [row[:5] for row in stored] == [
         ("train", "alone", "below_minimum", "code", False),
         ("train", "both", "not_calibrated", "code_and_judge", False),
         ("train", "itself", "uncertain", "code_and_judge", True),

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections import Counter
+from dataclasses import replace
 from itertools import combinations
 from random import Random
 from typing import Any
@@ -54,6 +55,33 @@ def test_prompts_are_written_in_the_languages_of_the_settings() -> None:
     counts = Counter(form.language for form in drawn(1000, English=3.0, German=1.0))
     assert set(counts) == {"English", "German"}
     assert 200 < counts["German"] < 300
+
+
+def test_ways_of_working_are_asked_for_at_their_shares_and_change_nothing_else() -> None:
+    def forms_of(**shares: float) -> list[PromptForm]:
+        plans = plan_agents(
+            AgentConfig.model_validate(shares), catalogue(), seed=1, count=400, generator=GENERATOR
+        )
+        return [plan.form for plan in plans]
+
+    def share_of(found: list[PromptForm], phrases: tuple[str, ...]) -> float:
+        return sum(any(p in phrases for p in form.passages) for form in found) / len(found)
+
+    assert share_of(forms_of(), forms.PLANS + forms.TOGETHER) == 0.0
+    some = forms_of(plan_share=0.3, together_share=0.6)
+    assert 0.2 < share_of(some, forms.PLANS) < 0.4
+    assert 0.5 < share_of(some, forms.TOGETHER) < 0.7
+    every = forms_of(plan_share=1.0)
+    assert {form.passages[0] for form in every} == set(forms.PLANS)
+    assert not any(forms.HIDES_WORK in form.passages for form in every)
+
+
+def test_a_form_keeps_its_own_passages_beside_ways_of_working() -> None:
+    for i, form in enumerate(drawn(200)):
+        worked = forms.with_working(form, Random(i), plan_share=0.0, together_share=1.0)
+        assert worked.passages[0] in forms.TOGETHER
+        assert replace(worked, passages=worked.passages[1:]) == form
+        assert forms.with_working(form, Random(i), plan_share=0.0, together_share=0.0) == form
 
 
 def asked(config: AgentConfig) -> tuple[list[Any], list[Row], list[dict[str, Any]]]:
