@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from records.digest import digest
-from synth.tasks.composing import Complexity, DomainTasks
+from synth.tasks.composing import DomainTasks
 from synth.tasks.forms.forms import ADDERS, ALL_PLAIN, FormShares
 from synth.tasks.goals.goals import Draft
 from synth.tasks.goals.variants import VariantShares
+from synth.tasks.lengths import Complexity
 from synth.tasks.proof.proving import UnprovedError
 from tool_specs.domains.domain import Domain, load_domain
 from tool_specs.domains.taxonomy import files_named

@@ -166,6 +166,8 @@ TASK_TABLES: tuple[TableSpec, ...] = (
             "parent_task_id": STR,
             "operator": STR,
             "round": INT,
+            "num_distinct_tools": INT,
+            "longest_chain": INT,
         },
         content=True,
         defaults={"user_tool_ids": []} | dict.fromkeys(("parent_task_id", "operator", "round")),

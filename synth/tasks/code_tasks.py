@@ -96,7 +96,11 @@ class CodeTasks:
         count = len(bug.fail_to_pass)
         complexity = "simple" if count == 1 else "moderate" if count <= 4 else "complex"
         secret = (*bug.fix.old.splitlines(), *bug.fix.new.splitlines())
-        proof = Proof(rubric=rubric, observed_chars=observed)
+        proof = Proof(
+            rubric=rubric,
+            observed_chars=observed,
+            num_distinct_tools=len({step.tool for step in draft.plan}),
+        )
         return CodeTask(complexity, draft, proof, bug.failing, secret, bug.bug_id)
 
     async def _bug_in_repository(self, environment: CodeEnvironment, rng: Random) -> InjectedBug:

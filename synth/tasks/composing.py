@@ -7,7 +7,7 @@ randomness, and the result depends on the item alone.
 from collections.abc import Callable, Collection, Mapping
 from random import Random
 from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -17,19 +17,30 @@ from synth.tasks.forms.forms import ALL_PLAIN, FormShares, add_of_form
 from synth.tasks.forms.traded import add_traded
 from synth.tasks.goals.arguments import Drawer
 from synth.tasks.goals.building import TRIES, Builder
-from synth.tasks.goals.domain_tools import tools_of
+from synth.tasks.goals.domain_tools import entities_near, tools_of
 from synth.tasks.goals.goals import Draft, Fact, Goal, Proof, Variant
 from synth.tasks.goals.lookup import Views
 from synth.tasks.goals.rules_seen import followable
 from synth.tasks.goals.states import seeded_state
 from synth.tasks.goals.variants import VariantShares, question, variant_of
 from synth.tasks.goals.waiting import waiting_tools
+from synth.tasks.lengthening import in_band
+from synth.tasks.lengths import (
+    LEAST_TOOLS,
+    Band,
+    Complexity,
+    band_of,
+    check_length,
+    complexity_of,
+    complexity_with,
+)
 from synth.tasks.proof.disclosure import Twins, disclosed
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.proof.ordering import in_order
 from synth.tasks.proof.proving import UnprovedError, prove
 from synth.tasks.proof.reach import Reach
 from synth.tasks.proof.search import MAX_NODES, shortest_plan
+from synth.tasks.proof.shortening import shortened
 from synth.tasks.proof.unsolvable import Others, alternatives, irrelevant_goal, unclear
 from synth.tasks.proof.waiting import shortest_wait
 from tool_specs.domains.domain import Domain
@@ -52,17 +63,6 @@ FORBIDDEN_TRIES = 8 * TRIES
 """Draws for a call that breaks a rule: most states hold few of them."""
 
 
-class Complexity(NamedTuple):
-    """Shares of tasks with one user goal, with two, and with three or four."""
-
-    simple: float
-    moderate: float
-    complex: float
-
-
-GOALS: Mapping[str, tuple[int, ...]] = {"simple": (1,), "moderate": (2,), "complex": (3, 3, 4)}
-
-
 class GoalMix(Config):
     """How the goals of one task in a domain hang together."""
 
@@ -79,16 +79,11 @@ class GoalMix(Config):
     to wait with."""
 
 
-def complexity_of(shares: Complexity, rng: Random) -> tuple[str, int]:
-    """(name, number of user goals)."""
-    chosen = rng.choices(Complexity._fields, shares)[0]
-    return chosen, rng.choice(GOALS[chosen])
-
-
 class DomainTasks:
     """Makes drafts for agents of one domain. `names` are the agent's tools of it, `lacking` those
     that the domain has and users may wish for in vain, `others` gives domains of which the agent
-    has no tool, `grown` is where the tasks start, in place of the domain's seed."""
+    has no tool, `grown` is where the tasks start, in place of the domain's seed, `lengths` are
+    shares of tasks by bands of calls."""
 
     def __init__(
         self,
@@ -103,12 +98,14 @@ class DomainTasks:
         mix: GoalMix = GoalMix(),
         forms: FormShares = ALL_PLAIN,
         grown: GrownSeed | None = None,
+        lengths: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
         self._domain = domain
         self._variants = variants
         self._mix = mix
         self._forms = forms
         self._grown = grown
+        self._lengths = lengths
         self._extensions = extensions
         self._all = tools_of(domain)
         self.tools = {name: self._all[name] for name in sorted(names)}
@@ -147,6 +144,9 @@ class DomainTasks:
         dual = bool(self._own) and rng_of(item_id, "dual_control").random() < dual_control
         if dual:
             variant = "normal"
+        band = band_of(item_id, self._lengths)
+        if band is not None and band.is_long and len(self.tools) < LEAST_TOOLS:
+            raise UnprovedError("too_few_tools", f"{len(self.tools)} at hand")
         failure = UnprovedError("no_goal_found")
         for attempt in range(ATTEMPTS):
             own = rng_of(item_id, "draft", attempt)
@@ -154,12 +154,15 @@ class DomainTasks:
             if attempt == ATTEMPTS // 2:
                 variant = "normal"
             try:
-                draft = self._draft(variant, num_goals, own, dual=dual)
+                draft = self._draft(variant, num_goals, own, dual=dual, band=band)
                 if not fits(draft):
                     failure = UnprovedError("of_another_split")
                     continue
                 draft = self._disclosed(draft, disclosure, rng_of(item_id, "reveals"))
                 proof = prove(self._domain, draft, self.tools, self._extensions, own=self._own)
+                if band is not None and draft.variant != "no_tool":
+                    check_length(band, draft, proof)
+                    complexity = complexity_with(len(draft.goals))
                 return complexity, draft, proof
             except UnprovedError as error:
                 failure = error
@@ -194,7 +197,9 @@ class DomainTasks:
         draft = disclosed(draft, disclosure, rng, is_missing)
         return draft.model_copy(update={"proved": draft.proved | found})
 
-    def _draft(self, variant: Variant, num_goals: int, rng: Random, *, dual: bool) -> Draft:
+    def _draft(
+        self, variant: Variant, num_goals: int, rng: Random, *, dual: bool, band: Band | None
+    ) -> Draft:
         users = {tool.name for tool in self._own}
         writers = {n: tool for n, tool in self._all.items() if n not in users}
         patch = seeded_state(self._domain, writers, rng, self._grown)
@@ -203,37 +208,41 @@ class DomainTasks:
         proved: dict[str, Any] = {}
         match variant:
             case "against_policy":
-                self._add_normal(builder, min(num_goals - 1, 2), rng)
+                builder = self._filled(builder, min(num_goals - 1, 2), rng, band)
                 proved = self._add_forbidden(builder, before, rng)
                 proved = self._traded(builder, before, rng, forbidden=True) or proved
             case "missing_tool":
-                self._add_normal(builder, max(1, min(num_goals - 1, 2)), rng)
+                builder = self._filled(builder, max(1, min(num_goals - 1, 2)), rng, band)
                 proved = self._add_lacking(builder, before, rng)
                 proved = self._traded(builder, before, rng, forbidden=False) or proved
             case "irrelevant_tool":
-                self._add_normal(builder, max(1, min(num_goals - 1, 2)), rng)
+                builder = self._filled(builder, max(1, min(num_goals - 1, 2)), rng, band)
                 proved = self._add_irrelevant(builder, rng)
             case "unclear_tool":
                 builder, proved = self._unclear(builder, before, rng)
-                self._add_normal(builder, num_goals - 1, rng)
+                builder = self._filled(builder, num_goals - 1, rng, band)
             case "no_tool":
                 builder.goals.append(question(self._domain, rng))
             case _ if dual:
                 if not any(builder.add_after(tool) for tool in rng.sample(self._own, len(users))):
                     raise UnprovedError("no_goal_found")
-                self._add_normal(builder, num_goals - 1, rng)
+                builder = self._filled(builder, num_goals - 1, rng, band)
             case _ if self._waiting and rng.random() < self._mix.waiting:
-                self._add_with_wait(builder, num_goals, rng)
+                self._add_with_wait(builder, 2 if band else num_goals, rng)
+                builder = self._filled(builder, 0, rng, band)
             case _:
-                self._add_normal(builder, num_goals, rng, self._forms)
+                builder = self._filled(builder, num_goals, rng, band, self._forms)
         goals = tuple(builder.goals)
         draft = Draft(variant=variant, goals=goals, initial_state=patch, proved=proved)
         if any(goal.form != "plain" for goal in goals):
             how = {"plan": "built", "depth": len(draft.plan), "forms": [g.form for g in goals]}
             if twins := [goal.twin for goal in goals if goal.twin is not None]:
                 how["twins"] = twins
-            return draft.model_copy(update={"proved": draft.proved | how})
+            draft = draft.model_copy(update={"proved": draft.proved | how})
+            return shortened(self._domain, draft, builder.views) if band else draft
         draft = self._searched(draft, before, builder.views)
+        if band and draft.proved.get("plan") == "built":
+            draft = shortened(self._domain, draft, builder.views)
         for goal in goals:
             if goal.awaited is not None:
                 draft = shortest_wait(self._domain, draft, self.tools[goal.awaited.wait.tool])
@@ -241,13 +250,38 @@ class DomainTasks:
             return in_order(self._domain, draft)
         return draft
 
+    def _filled(
+        self,
+        builder: Builder,
+        count: int,
+        rng: Random,
+        band: Band | None,
+        forms: FormShares = ALL_PLAIN,
+    ) -> Builder:
+        """With so many normal goals more, or as many as the band takes."""
+        if band is None:
+            self._add_normal(builder, count, rng, forms)
+            return builder
+
+        def add(trial: Builder, unfit: Collection[str]) -> None:
+            self._add_normal(trial, 1, rng, forms, unfit)
+
+        return in_band(builder, band, add)
+
     def _add_normal(
-        self, builder: Builder, count: int, rng: Random, forms: FormShares = ALL_PLAIN
+        self,
+        builder: Builder,
+        count: int,
+        rng: Random,
+        forms: FormShares = ALL_PLAIN,
+        unfit: Collection[str] | None = None,
     ) -> None:
         """Goals on different tools, mostly ones that write, at least one that does; of the forms
-        that are drawn, as far as the state gives them."""
+        that are drawn, as far as the state gives them. With a list of `unfit` tools all others may
+        have several goals, those that have one already last."""
         used = {name for goal in builder.goals for name in (goal.tool, *goal.could_be)}
-        left = [t for t in self._fair.values() if t.name not in used and not t.waits]
+        left_out = used if unfit is None else unfit
+        left = [t for t in self._fair.values() if t.name not in left_out and not t.waits]
         for number in range(count):
             if forms != ALL_PLAIN and add_of_form(builder, forms.draw(rng)):
                 left = [tool for tool in left if tool.name != builder.goals[-1].tool]
@@ -258,29 +292,19 @@ class DomainTasks:
             rng.shuffle(left)
             left.sort(key=lambda tool: tool.read_only == wants_write)  # stable: the rest shuffled
             if builder.recent and rng.random() < self._mix.related:
-                near = self._near(builder.recent)
+                near = entities_near(self._domain, builder.recent)
                 left.sort(key=lambda tool: near.isdisjoint(tool.about))
             if builder.made and rng.random() < self._mix.follow_up:
                 made = {entity for entity, _ in builder.made}
                 left.sort(key=lambda tool: not tool.takes_any(made))
+            if unfit is not None:
+                left.sort(key=lambda tool: (tool.name in used, not tool.about))
             for tool in left:
                 if builder.add(tool):
                     left.remove(tool)
                     break
             else:
                 raise UnprovedError("no_goal_found")
-
-    def _near(self, rows: Collection[tuple[str, str]]) -> set[str]:
-        """The entities of the rows, and those that refer to them or that they refer to."""
-        entities = {entity for entity, _ in rows}
-        pairs = [
-            (name, field.to)
-            for name, spec in self._domain.entities.items()
-            for field in spec.fields.values()
-            if field.type == "ref" and field.to
-        ]
-        near = {b for a, b in pairs if a in entities} | {a for a, b in pairs if b in entities}
-        return entities | near
 
     def _add_with_wait(self, builder: Builder, count: int, rng: Random) -> None:
         """Goals as in other normal tasks, one of which has to be waited for, where there is one:

@@ -9,9 +9,10 @@ from pydantic import Field, model_validator
 from records.config import Config
 from records.seeds import rng_of
 from records.tables.splits import HELDOUT_SHARE, Split
-from synth.tasks.composing import Complexity, GoalMix
+from synth.tasks.composing import GoalMix
 from synth.tasks.forms.forms import FormShares
 from synth.tasks.goals.variants import ServerVariantShares, VariantShares
+from synth.tasks.lengths import Complexity, bands_of
 from tool_specs.growth.grown_seed import MAX_ROWS, MIN_ROWS, GrownSeed
 
 BLOCK = 64
@@ -127,6 +128,7 @@ class TaskConfig(Config):
             "pass_threshold": 0.7,
             "heldout_share": 0.1,
             "growth": {"shares": {"seed": 1.0}, "per_domain": 4},
+            "lengths": {},
         }
     )
 
@@ -138,6 +140,12 @@ class TaskConfig(Config):
 
     complex: float = Field(default=0.3, ge=0.0, le=1.0)
     """Share of tasks with three or four user goals; the others have two."""
+
+    lengths: dict[str, float] = Field(default={})
+    """Shares of tasks in domains by calls of the reference plan, in bands from 1 to 40 that lie
+    apart, such as `{"1-3" = 0.3, "4-8" = 0.4, "9-15" = 0.2, "16-40" = 0.1}`. They add up to 1, and
+    `simple` and `complex` say nothing of these tasks then. Empty: a plan is as long as its goals
+    make it."""
 
     dual_control: float = Field(default=0.05, ge=0.0, le=1.0)
     """Share of tasks of which the user must do a step, in domains whose users own tools."""
@@ -178,6 +186,7 @@ class TaskConfig(Config):
 
     @model_validator(mode="after")
     def _shares(self) -> Self:
+        bands_of(self.lengths)
         if self.simple + self.complex > 1.0:
             raise ValueError(
                 f"simple and complex are shares of all tasks and may add up to 1 at most, got"

@@ -17,10 +17,11 @@ from synth.episode.tools.simulator import Answers, Question, text_of
 from synth.rubrics.built_in import CALL, STATE, EpisodeCall, net_changes
 from synth.rubrics.criteria import CallCheck, Criterion, Incidental, Rubric, StateCheck
 from synth.rubrics.episode import is_read_only
-from synth.tasks.composing import Complexity, complexity_of
 from synth.tasks.goals.goals import Asked, Draft, Fact, Goal, Proof, Step
 from synth.tasks.goals.knowledge import plain_values, words_of
 from synth.tasks.goals.rubrics import expected_changes, rubric_of
+from synth.tasks.lengths import Complexity, complexity_of
+from synth.tasks.proof.chains import shape_of
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.proof.proving import UnprovedError, check_derivable, check_passes, observed_chars
 from synth.tasks.serving import param_words, plain_parts
@@ -107,7 +108,8 @@ async def make_played(
     rubric = _rubric(domain, draft, calls, extensions)
     check_passes(rubric, draft, calls, extensions.kinds)
     check_derivable(draft, calls)
-    return complexity, draft, Proof(rubric=rubric, observed_chars=observed_chars(calls))
+    shape = shape_of(draft, calls)._asdict()
+    return complexity, draft, Proof(rubric=rubric, observed_chars=observed_chars(calls), **shape)
 
 
 def _draw(

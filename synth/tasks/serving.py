@@ -14,18 +14,18 @@ from records.tables.schemas import Row
 from sandboxes.mcp.servers import Communicated, ServerConfig, ServerGoal, fill
 from synth.episode.tools.cassette import ServerForProof
 from synth.rubrics.built_in import EpisodeCall, mentions, probe_changes
-from synth.tasks.composing import Complexity, complexity_of
 from synth.tasks.goals.goals import Asked, Draft, Fact, Goal, Proof, Step
 from synth.tasks.goals.knowledge import plain_values, words_of
 from synth.tasks.goals.rubrics import rubric_of
 from synth.tasks.goals.variants import ServerVariantShares
+from synth.tasks.lengths import Complexity, complexity_of
+from synth.tasks.proof.chains import shape_of
 from synth.tasks.proof.disclosure import disclosed
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.proof.proving import (
     UnprovedError,
     check_derivable,
     check_passes,
-    num_dependencies,
     observed_chars,
 )
 from synth.tasks.proof.unsolvable import Others, irrelevant_goal
@@ -225,7 +225,7 @@ async def prove_on_server(
     return draft, Proof(
         rubric=rubric,
         observed_chars=observed_chars(calls),
-        num_dependencies=num_dependencies(draft, calls),
+        **shape_of(draft, calls)._asdict(),
     )
 
 

@@ -223,6 +223,7 @@ def in_domain(
         mix=config.goals,
         forms=config.forms,
         grown=grown,
+        lengths=config.lengths,
     )
 
     def is_of_its_split(draft: Draft) -> bool:
@@ -396,9 +397,8 @@ def task_row(
         "prompt_version": version_of(PROMPT),
         "split": _split(_combination(draft, plan.item_id), agent, persona, config),
         "user_tool_ids": list(users),
-        "num_dependencies": proof.num_dependencies,
+        **proof.measured,
         "num_hidden": sum(fact["when"] == "asked" for fact in brief["facts"]),
-        "num_rules": proof.num_rules,
         "num_distractors": len(agent["tool_ids"]) - len(used),
         "proof": draft.proved or {"plan": "executed", "nodes": 0, "depth": steps},
         **FIRST_ROUND,

@@ -9,9 +9,10 @@ from typing import Any
 from records.digest import digest
 from synth.rubrics.built_in import BUILT_IN, Episode, EpisodeCall, PolicyViolation, episode_of
 from synth.rubrics.criteria import Rubric
-from synth.tasks.composing import Complexity, DomainTasks
+from synth.tasks.composing import DomainTasks
 from synth.tasks.goals.domain_tools import DomainTool
 from synth.tasks.goals.goals import Draft, Step
+from synth.tasks.lengths import Complexity
 from synth.tasks.proof.proving import reference_messages
 from tool_specs.domains.domain import Domain, load_domains
 from tool_specs.domains.interpreter import DomainEnvironment, policy_violations

@@ -55,9 +55,11 @@ class Drawer:
     """Draws for one task. `recent` is (entity, key) of the rows it has been about so far, `made`
     of those that its user goals have made."""
 
-    def __init__(self, domain: Domain, rng: Random) -> None:
+    def __init__(self, domain: Domain, rng: Random, *, closely: bool = False) -> None:
+        """`closely`: of rows that hang together with the recent ones, wherever there is one."""
         self._domain = domain
         self._rng = rng
+        self._closely = closely
         self.recent: list[tuple[str, str]] = []
         self.made: list[tuple[str, str]] = []
 
@@ -72,7 +74,7 @@ class Drawer:
             if fitting and self._rng.random() < share:
                 return self._rng.choice(fitting)
         related = self._related(environment, entity)
-        if related and self._rng.random() < PREFER_RELATED:
+        if related and (self._closely or self._rng.random() < PREFER_RELATED):
             return self._rng.choice(related)
         key_field = self._domain.entities[entity].key
         keys = [row[key_field] for row in environment.rows(entity)]

@@ -3,6 +3,7 @@ what the user must know and the agent must look up so that it can be made.
 """
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from random import Random
 from typing import Any, NamedTuple
 
@@ -73,6 +74,16 @@ class Builder:
         self.views = views or Views(domain, tools.values())
         self._first: dict[tuple[str, str, str], Any] = {}
         self._wanted: set[tuple[str, str, str]] = set()
+
+    def fork(self) -> "Builder":
+        """A builder that goes on from here and leaves this one as it is: for goals of the same
+        matter, whose rows hang together. Both draw from one rng."""
+        other = copy(self)
+        other.goals, other.diffs, other.made = [*self.goals], [*self.diffs], {*self.made}
+        other._first, other._wanted = {**self._first}, {*self._wanted}
+        other._drawer = Drawer(self.domain, self._rng, closely=True)
+        other._drawer.recent, other._drawer.made = [*self.recent], [*self._drawer.made]
+        return other
 
     @property
     def rng(self) -> Random:

@@ -70,6 +70,19 @@ def tools_of(domain: Domain) -> Mapping[str, DomainTool]:
     }
 
 
+def entities_near(domain: Domain, rows: Collection[tuple[str, str]]) -> set[str]:
+    """The entities of the rows, and those that refer to them or that they refer to."""
+    entities = {entity for entity, _ in rows}
+    pairs = [
+        (name, field.to)
+        for name, spec in domain.entities.items()
+        for field in spec.fields.values()
+        if field.type == "ref" and field.to
+    ]
+    near = {b for a, b in pairs if a in entities} | {a for a, b in pairs if b in entities}
+    return entities | near
+
+
 def jobs_of(domain: Domain) -> list[DomainTool]:
     """The jobs of the domain as tools that nobody calls: what may change by itself."""
     return [

@@ -172,3 +172,15 @@ class Proof(Strict):
 
     num_rules: int = 0
     """Policy rules about tools that the user goals need."""
+
+    num_distinct_tools: int = 0
+    """Of the agent, in the plan."""
+
+    longest_chain: int = 0
+    """Calls of the plan's longest chain in which each takes a value that nobody said and that the
+    one before it is the first to show; 0 where that is not known."""
+
+    @property
+    def measured(self) -> dict[str, int]:
+        """Columns of the task's row."""
+        return self.model_dump(exclude={"rubric", "observed_chars"})

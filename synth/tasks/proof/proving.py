@@ -3,7 +3,7 @@ rubric asks for, and uses nothing that the user did not say or an earlier answer
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from synth.rubrics.built_in import EpisodeCall, Kinds, PolicyViolation, episode_of
@@ -13,6 +13,7 @@ from synth.tasks.goals.equal_rows import AmbiguousRowError, equal_rows
 from synth.tasks.goals.goals import Draft, Proof
 from synth.tasks.goals.knowledge import plain_values
 from synth.tasks.goals.rubrics import left_open, rubric_of
+from synth.tasks.proof.chains import needed_values, shape_of, shows
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.proof.pace import (
     DependsOnTimeError,
@@ -91,8 +92,8 @@ def prove(
     return Proof(
         rubric=rubric,
         observed_chars=observed_chars(calls),
-        num_dependencies=num_dependencies(draft, calls),
         num_rules=sum(len(domain.rules.get(name, ())) for name in bearing),
+        **shape_of(draft, calls)._asdict(),
     )
 
 
@@ -184,39 +185,8 @@ def check_derivable(
     said = [*given, *(fact.value for goal in draft.goals for fact in goal.known)]
     seen: list[Any] = []
     for call in calls:
-        for value in _needed_values(draft, call):
-            if not any(_shows(source, value) for source in (*said, *seen)):
+        for value in needed_values(draft, call):
+            if not any(shows(source, value) for source in (*said, *seen)):
                 raise UnprovedError("underivable_argument", f"{call.tool}: {value!r}")
         if call.actor == "agent":
             seen += plain_values(call.observation)
-
-
-def _needed_values(draft: Draft, call: EpisodeCall) -> Iterator[Any]:
-    """What a call is told and its caller has to know: not how long to wait."""
-    lengths = {(g.awaited.wait.tool, g.awaited.minutes) for g in draft.goals if g.awaited}
-    for name, value in call.arguments.items():
-        if (call.tool, name) not in lengths:
-            yield from plain_values(value)
-
-
-def num_dependencies(draft: Draft, calls: Sequence[EpisodeCall]) -> int:
-    """Pairs of calls: the later one takes what nobody said and the earlier was first to show."""
-    said = [fact.value for goal in draft.goals for fact in goal.known]
-    shown = [list(plain_values(call.observation)) for call in calls]
-    pairs: set[tuple[int, int]] = set()
-    for later, call in enumerate(calls):
-        for value in _needed_values(draft, call):
-            if any(_shows(source, value) for source in said):
-                continue
-            for earlier in range(later):
-                if any(_shows(source, value) for source in shown[earlier]):
-                    pairs.add((earlier, later))
-                    break
-    return len(pairs)
-
-
-def _shows(source: Any, value: Any) -> bool:
-    """The same value, or a text that holds it, such as a moment and its date."""
-    if source == value:
-        return True
-    return isinstance(source, str) and isinstance(value, str) and value != "" and value in source

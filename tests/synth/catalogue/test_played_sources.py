@@ -18,7 +18,7 @@ from synth.episode.tools.simulator import ModelAnswers, SimulateConfig
 from synth.llm.settings.config import RoleConfig
 from synth.pipeline.config import RunConfig
 from synth.rubrics.reward import rubric_of
-from synth.tasks.composing import Complexity
+from synth.tasks.lengths import Complexity
 from synth.tasks.played import make_played
 from synth.tasks.proof.proving import UnprovedError
 from tests.flows.pipeline_work import content_of, run_pipeline

@@ -37,6 +37,7 @@ ADDED: dict[type[JobConfig], list[str]] = {
         "tasks.server_variants.missing_parameter=0.2",
         "tasks.server_variants.irrelevant_tool=0.2",
         "tasks.goals.in_order=0.5",
+        "tasks.lengths={'1-3' = 1.0}",
         "tasks.forms.chosen=0.5",
         "tasks.forms.described=0.5",
         "tasks.forms.within=0.2",

@@ -25,8 +25,9 @@ from synth.judging.perturbation.registry import BY_PHRASE, perturb
 from synth.render.transcript import OWN_TOOLS, turns_of
 from synth.rubrics.built_in import CALL, EpisodeCall, episode_of
 from synth.rubrics.criteria import CallCheck
-from synth.tasks.composing import Complexity, DomainTasks
+from synth.tasks.composing import DomainTasks
 from synth.tasks.goals.goals import Draft, Proof
+from synth.tasks.lengths import Complexity
 from synth.tasks.proof.proving import UnprovedError, prove
 from tests.synth.clinic import PERSONA, QUIET, calls, says
 from tests.synth.scripted import ScriptedApp, model

@@ -7,9 +7,10 @@ import pytest
 from pydantic import ValidationError
 
 from records.tables.splits import Split
-from synth.tasks.composing import Complexity, DomainTasks
+from synth.tasks.composing import DomainTasks
 from synth.tasks.config import GrowthShares
 from synth.tasks.goals.goals import Draft
+from synth.tasks.lengths import Complexity
 from synth.tasks.proof.proving import prove
 from tool_specs.domains.domain import Domain, load_domains
 from tool_specs.domains.interpreter import DomainEnvironment

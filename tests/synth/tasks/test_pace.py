@@ -10,10 +10,11 @@ import pytest
 
 from synth.rubrics.built_in import BUILT_IN, STATE, episode_of
 from synth.rubrics.criteria import StateCheck
-from synth.tasks.composing import Complexity, DomainTasks
+from synth.tasks.composing import DomainTasks
 from synth.tasks.goals.domain_tools import tools_of
 from synth.tasks.goals.goals import Asked, Draft, Fact, Goal, Proof, Step
 from synth.tasks.goals.states import seeded_state
+from synth.tasks.lengths import Complexity
 from synth.tasks.proof.pace import PlayedPlan, at_any_pace, played, slow_plays
 from synth.tasks.proof.proving import UnprovedError, prove, reference_messages
 from synth.tasks.proof.reach import Reach

@@ -17,10 +17,11 @@ from synth.episode.tools.code_environments import CODE_DOMAIN, CodeEnvironment
 from synth.rubrics.criteria import decide
 from synth.rubrics.reward import rubric_of
 from synth.tasks.code_tasks import CodeTask, CodeTasks
-from synth.tasks.composing import Complexity, DomainTasks, GoalMix
+from synth.tasks.composing import DomainTasks, GoalMix
 from synth.tasks.config import BLOCK, TaskConfig
 from synth.tasks.goals.goals import Draft, Variant
 from synth.tasks.goals.variants import ServerVariantShares, VariantShares, variant_of
+from synth.tasks.lengths import Complexity
 from synth.tasks.serving import draft_for_server
 from synth.tasks.stage import TaskPlan, TaskSources, make_task, num_personas, persona_number
 from tests.sandboxes.code.code_cases import project

@@ -7,12 +7,13 @@ from random import Random
 
 import pytest
 
-from synth.tasks.composing import Complexity, DomainTasks
+from synth.tasks.composing import DomainTasks
 from synth.tasks.goals.domain_tools import tools_of
 from synth.tasks.goals.goals import Draft, Step
 from synth.tasks.goals.lookup import rows_in
 from synth.tasks.goals.rubrics import left_open
 from synth.tasks.goals.variants import VariantShares, question
+from synth.tasks.lengths import Complexity
 from synth.tasks.proof.disclosure import disclosed
 from synth.tasks.proof.proving import UnprovedError, check_derivable, prove
 from synth.tasks.proof.reach import Reach

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from synth.rubrics.built_in import BUILT_IN, episode_of
-from synth.tasks.composing import Complexity, DomainTasks, GoalMix
+from synth.tasks.composing import DomainTasks, GoalMix
 from synth.tasks.goals.domain_tools import tools_of
 from synth.tasks.goals.goals import Draft, Goal, Proof, Step
 from synth.tasks.goals.waiting import waiting_tools
+from synth.tasks.lengths import Complexity
 from synth.tasks.proof.pace import played, slow_plays
 from synth.tasks.proof.proving import UnprovedError, prove, reference_messages
 from synth.tasks.proof.waiting import shortest_wait
