@@ -53,7 +53,8 @@ def _plan(item_id: str, config: PersonaConfig) -> PersonaPlan:
     rng = rng_of(item_id, "persona")
     style = rng.choice(config.styles)
     fitting = [p for p in config.preferences if not clashes(p, [style])] or config.preferences
-    preferences = tuple(rng.sample(fitting, min(2, len(fitting))))
+    first, *others = rng.sample(fitting, len(fitting))
+    preferences = (first, *[p for p in others if not clashes(p, [first])][:1])
     return PersonaPlan(
         item_id=item_id,
         style=style,

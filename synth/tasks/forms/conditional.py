@@ -28,24 +28,23 @@ class FoundFigure(NamedTuple):
     grounding: Grounding
     field: str
     value: int | float
+    about: dict[str, str]
+    """Entity -> key of the rows that the read names or shows as its own."""
 
 
 def add_conditional(builder: Builder) -> bool:
     """Append such a goal; False where the state and the tools at hand give none."""
     writes = [t for t in builder.tools.values() if not t.read_only and not t.waits]
     for found in findings(builder):
-        about = {
-            param.ref: found.step.arguments[name]
-            for name, param in found.tool.spec.params.items()
-            if param.ref and name in found.step.arguments
-        }
         for tool in builder.rng.sample(writes, min(len(writes), CALL_TRIES)):
             arguments = builder.drawn(tool)
-            same = [n for n, p in tool.spec.params.items() if p.ref in about and n in arguments]
-            if about and not same:
+            same = [
+                n for n, p in tool.spec.params.items() if p.ref in found.about and n in arguments
+            ]
+            if found.step.arguments and not same:
                 continue  # a figure of one row matters to what is done with that row
             for name in same:
-                arguments[name] = about[str(tool.spec.params[name].ref)]
+                arguments[name] = found.about[str(tool.spec.params[name].ref)]
             call = tried(builder, tool, arguments)
             if call is not None and _add(builder, found, tool, call):
                 return True
@@ -72,7 +71,25 @@ def findings(builder: Builder) -> Iterator[FoundFigure]:
         ]
         if figures:
             field, value = builder.rng.choice(figures)
-            yield FoundFigure(tool, step, builder.ground(tool, step.arguments), field, value)
+            grounding = builder.ground(tool, step.arguments)
+            about = _about(builder, tool, step, call.result.observation)
+            yield FoundFigure(tool, step, grounding, field, value, about)
+
+
+def _about(
+    builder: Builder, tool: DomainTool, step: Step, observation: dict[str, Any]
+) -> dict[str, str]:
+    named = {
+        param.ref: step.arguments[name]
+        for name, param in tool.spec.params.items()
+        if param.ref and name in step.arguments
+    }
+    shown = {
+        entity: observation[spec.key]
+        for entity, spec in builder.domain.entities.items()
+        if isinstance(observation.get(spec.key), str)
+    }
+    return shown | named
 
 
 def _is_figure(value: Any) -> bool:

@@ -14,6 +14,10 @@ TRIES = 12
 """Draws of a first choice for one tool."""
 
 
+PERSONAL = frozenset(("email", "phone", "mobile", "born_on", "birth_date", "date_of_birth"))
+"""Fields that only people have."""
+
+
 def add_fallback(builder: Builder) -> bool:
     """Append such a goal; False where the state and the tools at hand give none."""
     places = [
@@ -21,7 +25,7 @@ def add_fallback(builder: Builder) -> bool:
         for tool in builder.tools.values()
         if not tool.read_only and not tool.waits
         for name, param in tool.spec.params.items()
-        if param.ref and not param.optional
+        if param.ref and not param.optional and _is_choice(builder, tool, param.ref)
     ]
     builder.rng.shuffle(places)
     return any(_added(builder, tool, param) for tool, param in places)
@@ -87,6 +91,18 @@ def _added(builder: Builder, tool: DomainTool, param: str) -> bool:
             builder.keep(goal, second.result, second.after)
             return True
     return False
+
+
+def _is_choice(builder: Builder, tool: DomainTool, entity: str) -> bool:
+    """Whether people have a first and a second choice of it: of what is booked or ordered, by a
+    call that makes a row. Whose account it is, or what is to be deleted, is no choice."""
+    fields = builder.domain.entities[entity].fields
+    makes_one = any(write.op == "create" for write in tool.writes)
+    return (
+        makes_one
+        and PERSONAL.isdisjoint(fields)
+        and "person" not in {field.like for field in fields.values()}
+    )
 
 
 def _is_named(builder: Builder, tool: DomainTool, param: str, key: str) -> bool:

@@ -35,7 +35,7 @@ class ShownRows(NamedTuple):
     def words(self) -> str:
         """Which rows these are, for a reader who does not see them."""
         shown = f"the {words_of(self.entity)} entries shown when you {action_of(self.tool)}"
-        return shown + (told_of(self.facts) or ", with nothing narrowed down")
+        return shown + (told_of(self.facts) or ", all of them")
 
     @property
     def facts(self) -> list[Fact]:

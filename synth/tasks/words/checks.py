@@ -16,6 +16,9 @@ LEAST_QUOTE = 4
 TELLING_NUMBER = 10
 """Whole numbers below it stand in many a text without telling anything."""
 
+_PLAIN_WORDS = frozenset(("none", "no", "yes", "never", "always", "off", "on", "any", "all"))
+"""Values for which people have many words: `no reminders, please`."""
+
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)?")
 _INTERNAL = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b")
 
@@ -77,8 +80,11 @@ def lacks(draft: Draft, words: dict[str, Any]) -> list[str]:
 
 
 def says(text: str, fact: Fact) -> bool:
-    """A yes or no can be said in too many ways to look for."""
-    return isinstance(fact.value, bool) or mentions(text, fact.value)
+    """Whether the text says the fact. What can be said in too many ways to look for counts as said:
+    a yes or no, `none`, a month."""
+    is_month = "month" in fact.label.split() and str(fact.value).endswith("-01")
+    is_plain_word = isinstance(fact.value, bool) or fact.value in _PLAIN_WORDS
+    return is_plain_word or is_month or mentions(text, fact.value)
 
 
 def told_too_early(draft: Draft, requests: dict[str, str]) -> Iterator[str]:

@@ -23,6 +23,7 @@ DUCKDB_TYPES = {
     pa.timestamp("us", tz="UTC"): "TIMESTAMP WITH TIME ZONE",
     pa.list_(pa.utf8()): "VARCHAR[]",
     pa.list_(pa.bool_()): "BOOLEAN[]",
+    pa.list_(pa.float64()): "DOUBLE[]",
     JSON: "JSON",
 }
 CURATION = ["curation_id", "grading_id", "accepted", "drop_reason", "score", "train_turns"]

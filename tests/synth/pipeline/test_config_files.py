@@ -115,7 +115,7 @@ def test_a_kind_of_another_version_is_named(tmp_path: Path) -> None:
         ("tasks.max_turn.base=3", "did you mean 'max_turns'?"),
         ("tasks.max_turns.bas=3", "did you mean 'base'?"),
         ("roles.agent.temprature=1", "did you mean 'temperature'?"),
-        ("max_turns=20", "did you mean 'tasks.max_turns'?"),
+        ("max_turns=20", "did you mean 'tasks.max_turns' or"),
         ("perturbed_share=0.1", "did you mean 'judging.perturbed_share'?"),
         ("max_tokens=64", "did you mean 'roles.NAME.max_tokens'?"),
         ("tasks.attempts=2", "did you mean 'rollouts.attempts'?"),

@@ -200,6 +200,7 @@ def rows_of(env: EpisodeEnvironment) -> tuple[Row, list[Row]]:
         "trajectory_id": "x",
         "seed": 1,
         "messages": state.messages,
+        "tools": [],
         "termination_reason": state.reason,
         "state_hash_final": state.hash_final,
         "objective_reward": 1.0,

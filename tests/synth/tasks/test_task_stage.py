@@ -31,7 +31,7 @@ from synth.tasks.stage import (
     plan_tasks,
 )
 from synth.tasks.words.brief import REPAIRS, prompt_for, schema_for, user_brief, write_brief
-from synth.tasks.words.checks import faults_of
+from synth.tasks.words.checks import faults_of, says
 from tests.synth.authors import FIXED_GENERATOR, GENERATOR, FixedWords, with_offline
 from tests.synth.golden import assert_golden
 from tests.synth.scripted import ScriptedApp, model
@@ -257,6 +257,28 @@ def test_what_the_goal_itself_says_may_be_said() -> None:
     told = first.model_copy(update={"known": (*first.known, address)})
     said = "Please move bike BK-1, to 2 Pier Road."
     assert faults(draft.model_copy(update={"goals": (told, second)}), opening=said) == []
+
+
+@pytest.mark.parametrize(
+    ("label", "value", "text"),
+    [
+        ("reminders", "none", "And no reminders for me please."),
+        ("contribution month", "2026-08-01", "It is my share for August 2026."),
+        ("day", "2026-08-01", "It is for August 1."),
+        ("now", False, "That can wait."),
+    ],
+)
+def test_what_people_say_in_words_of_their_own_counts_as_said(
+    label: str, value: Any, text: str
+) -> None:
+    assert says(text, Fact(label=label, value=value, param="p", needed=True))
+
+
+@pytest.mark.parametrize(
+    ("label", "value"), [("day", "2026-08-01"), ("reminders", "weekly"), ("pieces", 14)]
+)
+def test_a_value_that_stands_nowhere_is_not_said(label: str, value: Any) -> None:
+    assert not says("It is my share.", Fact(label=label, value=value, param="p", needed=True))
 
 
 def in_order() -> Draft:
