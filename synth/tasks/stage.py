@@ -33,6 +33,7 @@ from synth.tasks.proof.proving import UnprovedError
 from synth.tasks.proof.unsolvable import Others
 from synth.tasks.serving import draft_for_server, prove_on_server
 from synth.tasks.words.brief import PROMPT, write_brief
+from synth.tasks.words.named_rows import named_rows
 from synth.tasks.words.readings import PROMPT as READING_PROMPT
 from tool_specs.domains.catalogue import is_users
 from tool_specs.domains.domain import Domain
@@ -197,8 +198,9 @@ class MadeTask(NamedTuple):
     complexity: str
     draft: Draft
     proof: Proof
-    about: dict[str, str]
-    """Title and description of the domain or server, for the words."""
+    about: dict[str, Any]
+    """Title and description of the domain or server, and who belongs to the rows that the task
+    names: for the words."""
 
 
 def in_domain(
@@ -239,7 +241,9 @@ def in_domain(
         dual_control=config.dual_control,
         fits=is_of_its_split,
     )
-    return MadeTask(*made, {"title": domain.title, "description": domain.description})
+    about = {"title": domain.title, "description": domain.description}
+    records = named_rows(domain, made[1])
+    return MadeTask(*made, about | ({"records": records} if records else {}))
 
 
 async def _played(

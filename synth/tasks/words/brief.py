@@ -94,7 +94,7 @@ def schema_for(draft: Draft) -> dict[str, Any]:
     }
 
 
-def prompt_for(draft: Draft, *, item_id: str, domain: dict[str, str], persona: Row) -> Prompt:
+def prompt_for(draft: Draft, *, item_id: str, domain: dict[str, Any], persona: Row) -> Prompt:
     shown = {"name": persona["name"], "background": persona["background"]}
     shown |= {column: persona[column] for column in MANNER if persona.get(column)}
     shown |= {"style": persona["communication_style"], "preferences": persona["preferences"]}
@@ -108,7 +108,7 @@ async def write_brief(
     llm: LLM,
     *,
     item_id: str,
-    domain: dict[str, str],
+    domain: dict[str, Any],
     persona: Row,
     descriptions: Sequence[str] = (),
 ) -> dict[str, Any]:
