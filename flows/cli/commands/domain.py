@@ -1,4 +1,4 @@
-"""Commands about domains: domain new, write, check, grow, list."""
+"""Commands about domains: domain new, write, check, grow, join, list."""
 
 import json
 from pathlib import Path
@@ -25,6 +25,7 @@ def register(app: App) -> None:
     domain.command(write)
     domain.command(check)
     domain.command(grow)
+    domain.command(join)
     domain.command(list_, name="list")
     app.command(domain)
 
@@ -39,19 +40,8 @@ def new(file: Path, /) -> None:
     """
     from tool_specs.domains.taxonomy import EXAMPLE
 
-    if file.suffix not in (".yaml", ".yml"):
-        raise ConfigError(f"{file}: a domain file ends in .yaml")
-    if not file.stem.isidentifier() or file.stem != file.stem.lower():
-        raise ConfigError(
-            f"{file}: name it by lower-case words with underscores, night_market.yaml"
-        )
-    try:
-        with file.open("x") as out:
-            out.write(EXAMPLE.read_text().replace("DOMAIN_NAME", file.stem))
-    except FileExistsError:
-        raise ConfigError(f"{file} exists already; choose another name") from None
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be written: {error.strerror}") from None
+    _check_new(file)
+    _write_new(file, EXAMPLE.read_text().replace("DOMAIN_NAME", file.stem))
     say(f"wrote {file}; prove it with: synth domain check {file}")
 
 
@@ -240,6 +230,64 @@ def grow(
     if grown < rows:
         say(f"{grown} of {rows} rows: no further ones are left that people could tell apart")
     say(f"{domain.name}: {grown} rows, hash {state.hash}")
+
+
+def join(file: Path, /, *parts: str) -> None:
+    """Make one domain of two or three whose people are the same, for tasks that span them.
+
+    The joint domain has all tools, rules and rows of its parts, the latest of their clocks, and the
+    people of the first part in all of them. It is a domain file like any other: name it in
+    `domains` of a config, and an agent's tools span its parts.
+
+    Parameters
+    ----------
+    file
+        Where to write it, such as clinic_and_broker.yaml; the domain takes its name. Never
+        overwrites.
+    parts
+        Two or three, each a domain by name or file, and the entity that holds its people:
+        clinic_desk:patient brokerage_desk:client.
+    """
+    import yaml
+
+    from tool_specs.domains.domain import Domain
+    from tool_specs.domains.joining import JoinedPart, joined
+    from tool_specs.domains.taxonomy import load_taxonomy
+
+    _check_new(file)
+    read = []
+    for part in parts:
+        name, colon, person = part.rpartition(":")
+        if not colon:
+            raise ConfigError(f"{part!r}: write NAME:ENTITY, such as clinic_desk:patient")
+        (domain,) = load_taxonomy([name])
+        read.append(JoinedPart(domain, person))
+    content = joined(file.stem, read)
+    Domain.of(content, origin=str(file))
+    _write_new(file, yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110))
+    say(
+        f"wrote {file}: {len(content['tools'])} tools, {len(content['policy'])} rules, now "
+        f"{content['now']}; prove it with: synth domain check {file}"
+    )
+
+
+def _check_new(file: Path) -> None:
+    if file.suffix not in (".yaml", ".yml"):
+        raise ConfigError(f"{file}: a domain file ends in .yaml")
+    if not file.stem.isidentifier() or file.stem != file.stem.lower():
+        raise ConfigError(
+            f"{file}: name it by lower-case words with underscores, night_market.yaml"
+        )
+
+
+def _write_new(file: Path, text: str) -> None:
+    try:
+        with file.open("x") as out:
+            out.write(text)
+    except FileExistsError:
+        raise ConfigError(f"{file} exists already; choose another name") from None
+    except OSError as error:
+        raise ConfigError(f"{file}: cannot be written: {error.strerror}") from None
 
 
 def list_(*, category: str | None = None, json_: Json = False) -> None:
