@@ -6,6 +6,7 @@ as if it had been asked for from the start.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from synth.tasks.goals.arguments import with_fitting_days
 from synth.tasks.goals.building import Builder
 from synth.tasks.goals.domain_tools import DomainTool
 from synth.tasks.goals.goals import Goal, Step
@@ -54,7 +55,10 @@ def _set_anew(builder: Builder, tool: DomainTool, before: Goal, name: str) -> bo
         new = builder.drawn(tool).get(name)
         if new is None or new == old:
             continue
-        step = Step(tool=tool.name, arguments=before.arguments | {name: new})
+        arguments = before.arguments | {name: new}
+        if with_fitting_days(tool.spec.params, arguments) != arguments:
+            continue  # the other argument would have to change, too
+        step = Step(tool=tool.name, arguments=arguments)
         made = _called(builder, step)
         if made is None or not _replaces(builder, before, step, made[1]):
             continue

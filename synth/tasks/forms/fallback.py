@@ -1,5 +1,6 @@
 """A goal with a first choice that the world refuses and a second one that is then taken."""
 
+from synth.tasks.forms.listings import is_person
 from synth.tasks.forms.trying import told_of, tried
 from synth.tasks.forms.twins import twin_that_grants
 from synth.tasks.goals.building import Builder
@@ -12,10 +13,6 @@ from synth.tasks.proof.unsolvable import action_of
 
 TRIES = 12
 """Draws of a first choice for one tool."""
-
-
-PERSONAL = frozenset(("email", "phone", "mobile", "born_on", "birth_date", "date_of_birth"))
-"""Fields that only people have."""
 
 
 def add_fallback(builder: Builder) -> bool:
@@ -96,13 +93,7 @@ def _added(builder: Builder, tool: DomainTool, param: str) -> bool:
 def _is_choice(builder: Builder, tool: DomainTool, entity: str) -> bool:
     """Whether people have a first and a second choice of it: of what is booked or ordered, by a
     call that makes a row. Whose account it is, or what is to be deleted, is no choice."""
-    fields = builder.domain.entities[entity].fields
-    makes_one = any(write.op == "create" for write in tool.writes)
-    return (
-        makes_one
-        and PERSONAL.isdisjoint(fields)
-        and "person" not in {field.like for field in fields.values()}
-    )
+    return any(write.op == "create" for write in tool.writes) and not is_person(builder, entity)
 
 
 def _is_named(builder: Builder, tool: DomainTool, param: str, key: str) -> bool:

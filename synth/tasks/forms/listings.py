@@ -15,6 +15,9 @@ from tool_specs.domains.interpreter import policy_violations
 TRIES = 10
 """Reads that are drawn for one goal."""
 
+PERSONAL = frozenset(("email", "phone", "mobile", "born_on", "birth_date", "date_of_birth"))
+"""Fields that only people have."""
+
 MOST_ROWS = 12
 """Rows of a list that a person could look through."""
 
@@ -89,13 +92,20 @@ def _page_sizes(tool: DomainTool) -> set[Any]:
     return {tool.spec.params[name].default for name in tool.paging if name in tool.spec.params}
 
 
+def is_person(builder: Builder, entity: str) -> bool:
+    """Whether the rows are people, as far as their fields tell."""
+    fields = builder.domain.entities[entity].fields
+    return not PERSONAL.isdisjoint(fields) or any(f.like == "person" for f in fields.values())
+
+
 def takers(builder: Builder, entity: str) -> list[tuple[DomainTool, str]]:
     """(tool, parameter) of the tools at hand that must be told one row of the entity, in a seeded
-    order, those that change something first."""
+    order, those that change something first. Nothing is done to people for what they are like:
+    nobody has an allergy because of the balance."""
     found = [
         (tool, name)
         for tool in builder.tools.values()
-        if not tool.waits
+        if not tool.waits and (tool.read_only or not is_person(builder, entity))
         for name, param in tool.spec.params.items()
         if param.ref == entity and not param.optional
     ]

@@ -16,6 +16,7 @@ from synth.tasks.forms.conditional import limit_for
 from synth.tasks.forms.described import descriptions
 from synth.tasks.forms.forms import ADDERS, ALL_PLAIN, FormShares
 from synth.tasks.forms.listings import listings, promises_less
+from synth.tasks.goals.arguments import with_fitting_days
 from synth.tasks.goals.building import Builder
 from synth.tasks.goals.domain_tools import tools_of
 from synth.tasks.goals.goals import Goal, GoalForm, Step
@@ -162,6 +163,23 @@ def test_a_description_fits_one_row_of_its_list_and_names_none() -> None:
                     fewer = [[row[description.fields[0]]] for row in listing.rows]
                     assert len(own) == 1 or fewer.count(own[:1]) > 1
     assert found >= 50
+
+
+@pytest.mark.parametrize("form", ["chosen", "described", "within", "for_each"])
+def test_nothing_is_done_to_people_for_what_they_are_like(form: GoalForm) -> None:
+    for case, goal, _ in goals(form):
+        call = next(step for step in reversed(goal.steps) if step.tool == goal.tool)
+        for param in call.arguments.keys() - goal.arguments.keys():
+            entity = case.tools[goal.tool].spec.params[param].ref or ""
+            fields = case.domain.entities[entity].fields
+            assert not goal.writes or {"email", "phone", "birth_date"}.isdisjoint(fields)
+
+
+def test_a_day_that_is_changed_stays_on_the_weekday_of_its_call() -> None:
+    for case, goal, _ in goals("corrected"):
+        params = case.tools[goal.tool].spec.params
+        if goal.tool == case.draft.goals[-2].tool:
+            assert with_fitting_days(params, goal.arguments) == goal.arguments
 
 
 def test_one_of_a_set_too_few_or_too_many_fails() -> None:
