@@ -162,7 +162,7 @@ def cost_lines(dataset: Dataset, prices: tuple[float, float], accepted: int) -> 
 
 
 def conversations_of(dataset: Dataset, *, everything: bool) -> list[list[dict[str, Any]]]:
-    where = "" if everything else "WHERE accepted"
+    where = "WHERE parent_call_id IS NULL" + ("" if everything else " AND accepted")
     query = f"SELECT messages FROM trajectories {where} ORDER BY trajectory_id"
     found = dataset.connect().execute(query).fetchall()
     return [json.loads(row[0]) for row in found]

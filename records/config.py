@@ -26,8 +26,8 @@ class Config(BaseModel):
     """Settings that are younger than stored rows, each with what `identity` gives for the value
     that the program had before there was the setting. They are part of the identity only where
     they differ from it, so every id that was made before stays what it is. Names are those of the
-    identity. An entry stays, also when the default becomes another; a subclass takes over its
-    parent's entries."""
+    identity. An entry stays, also when the default becomes another, unless the version of the stage
+    whose rows it decides changes with it; a subclass takes over its parent's entries."""
 
     @model_validator(mode="before")
     @classmethod

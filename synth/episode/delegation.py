@@ -19,6 +19,7 @@ from synth.episode.tools.calls import (
     Caller,
     CallRecord,
     NotJson,
+    cut,
     parsed_arguments,
     schema_problem,
 )
@@ -187,8 +188,7 @@ async def _result(call: Mapping[str, Any], work: Work) -> tuple[_Result, Any]:
         return _failure(
             UNFINISHED, f"The work was not finished ({conversation.reason})."
         ), arguments
-    cut = words[: work.config.observation_chars]
-    return _Result(cut, None), arguments
+    return _Result(cut(words, work.config.observation_chars), None), arguments
 
 
 def _failure(code: str, message: str) -> _Result:

@@ -22,9 +22,12 @@ from synth.prompts.templates import version_of
 
 
 def can_delegate(catalogue: Catalogue, agent_id: str, share: float) -> bool:
-    """Whether the agent is one of the drawn share; none is that has a tool of this name."""
-    names = {tool["name"] for tool in catalogue.tools_of(catalogue.agents[agent_id])}
-    return rng_of(agent_id, NAME).random() < share and NAME not in names
+    """Whether the agent is one of the drawn share; none is that has a tool of this name. Agents
+    that differ in the tools beside their own alone are drawn alike: their prompt is the same."""
+    agent = catalogue.agents[agent_id]
+    names = {tool["name"] for tool in catalogue.tools_of(agent)}
+    drawn = rng_of(digest(agent["system_prompt"]), NAME).random()
+    return drawn < share and NAME not in names
 
 
 class LlmSubAgents:

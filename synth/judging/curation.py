@@ -270,15 +270,16 @@ def _apply_band(
     faulty: Collection[str],
 ) -> None:
     """A faulty task's attempts are no sign of an agent's failure; what passes a task outside the
-    band is dropped. Attempts that ended outside the agent's reach measure nothing."""
+    band is dropped. Attempts that ended outside the agent's reach measure nothing, and one attempt
+    alone is no rate. A task that another run's agent passed is not faulty."""
     counted = [c for c in candidates if c.termination_reason not in OUTSIDE]
     attempts = Counter(c.task_id for c in counted)
     passes = Counter(c.task_id for c in counted if c.drop_reason is None)
     for candidate in candidates:
         task_id, trajectory_id = candidate.task_id, candidate.trajectory_id
-        if task_id in faulty:
+        if task_id in faulty and not passes[task_id]:
             reasons[trajectory_id] = FAULTY_TASK
-        elif config.band is not None and candidate.drop_reason is None:
+        elif config.band and candidate.drop_reason is None and attempts[task_id] > 1:
             low, high = config.band
             if not low <= passes[task_id] / attempts[task_id] <= high:
                 reasons[trajectory_id] = OUTSIDE_BAND

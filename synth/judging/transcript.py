@@ -135,7 +135,11 @@ def tools_shown(tools: Sequence[Row]) -> list[dict[str, Any]]:
     ]
 
 
-_EXAMPLE = re.compile(r",? (?:such as|for example|e\.g\.) (?:[^.;]|\.(?=\d))*")
+_EXAMPLE = re.compile(
+    r"[,:;]?\s*\(?\b(?:such as|for example|for instance|e\.g\.|example:)[,:]?\s"
+    r"(?:(?!, (?:at most|at least|up to|from)\b)(?:[^.;)]|\.(?=\S)))*\)?",
+    re.IGNORECASE,
+)
 """A value that is an example would bear out a value that somebody made up."""
 
 

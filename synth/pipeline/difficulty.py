@@ -56,15 +56,18 @@ class DifficultyStage(OverCatalogue):
     def plan(self) -> list[Item]:
         mine = set(self.run.ids_of("rollouts"))
         attempts: dict[str, list[str]] = {}
-        columns = ("trajectory_id", "task_id")
+        ends: dict[str, str] = {}
+        columns = ("trajectory_id", "task_id", "termination_reason")
         for row in chain.from_iterable(self.run.dataset.in_commits("trajectories", columns)):
             if row["trajectory_id"] in mine:
                 attempts.setdefault(row["task_id"], []).append(row["trajectory_id"])
+                ends[row["trajectory_id"]] = row["termination_reason"]
         base = digest("difficulty", MEASURE_VERSION, self.judged.grading_id)
         rules = self.run.config.judging.decision.identity()
         return [
             Item(
-                digest(base, rules, task_id, sorted(attempts[task_id])),
+                # an attempt that is made again after a failure keeps its id
+                digest(base, rules, task_id, [(i, ends[i]) for i in sorted(attempts[task_id])]),
                 {"task_id": task_id, "attempts": sorted(attempts[task_id])},
             )
             for task_id in tasks_of(self.run)
@@ -98,9 +101,10 @@ def measured(
     counted = [c for c in attempts if c.termination_reason not in OUTSIDE]
     n, c = len(counted), sum(one.drop_reason is None for one in counted)
     parties = Counter(one.attributed_to for one in attempts if one.attributed_to)
-    never = c == 0 and len(attempts) >= NEVER
+    within = Counter(one.attributed_to for one in counted if one.attributed_to)
+    never = c == 0 and n >= NEVER
     replayed = replay_fault(task) if never else None
-    fault = fault_of(parties, len(attempts), replayed) if never else None
+    fault = fault_of(within, n, replayed) if never else None
     return {
         "difficulty_id": difficulty_id,
         "task_id": task["task_id"],

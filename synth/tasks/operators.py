@@ -23,17 +23,27 @@ from synth.tasks.goals.building import Builder
 from synth.tasks.goals.domain_tools import DomainTool, tools_of
 from synth.tasks.goals.goals import Asked, Draft, Fact, Goal, Step
 from synth.tasks.goals.knowledge import plain_values
+from synth.tasks.goals.rules_seen import followable
 from synth.tasks.goals.waiting import rows_near
+from synth.tasks.lengths import complexity_with
 from synth.tasks.proof.disclosure import kept_back
 from synth.tasks.proof.pace import played
 from synth.tasks.proof.proving import UnprovedError, check_passes, prove
-from synth.tasks.stage import Dropped, MadeTask, TaskPlan, TaskSources, in_domain, task_row
+from synth.tasks.stage import (
+    Dropped,
+    MadeTask,
+    TaskPlan,
+    TaskSources,
+    about_words,
+    in_domain,
+    task_row,
+)
 from synth.tasks.words.brief import write_brief
 from tool_specs.domains.catalogue import is_users
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import DomainEnvironment
 
-MOST_GOALS = 6
+MOST_GOALS_BEFORE = 6
 """A task of so many user goals is made no longer."""
 
 LONGER_TRIES = 12
@@ -66,7 +76,7 @@ def can_have(operator: Operator, task: Row, agent: Row, tools: Mapping[str, Row]
         case "more_said":
             return task["variant"] == "normal" and bool(task["num_hidden"])
         case "longer":
-            return task["variant"] == "normal" and len(brief["wishes"]) < MOST_GOALS
+            return task["variant"] == "normal" and len(brief["wishes"]) < MOST_GOALS_BEFORE
         case "shorter":
             return task["variant"] == "normal" and task["complexity"] != "simple"
 
@@ -164,11 +174,11 @@ class Deriving:
             self._sources.extensions,
             own=[tools_of(domain)[name] for name in users],
         )
-        count = len(draft.goals)
-        complexity = ("simple", "moderate")[count - 1] if count < 3 else "complex"
-        if operator not in ABOUT_GOALS:
-            complexity = made.complexity
-        return made._replace(complexity=complexity, draft=draft, proof=proof)
+        changes_goals = operator in ABOUT_GOALS
+        complexity = complexity_with(len(draft.goals)) if changes_goals else made.complexity
+        return made._replace(
+            complexity=complexity, draft=draft, proof=proof, about=about_words(domain, draft)
+        )
 
     def _with_other_tools(self, derivation: DerivedTask, parent: Row) -> Row:
         """The parent's agent with the same prompt and other tools beside its own."""
@@ -232,7 +242,7 @@ def changed_draft(
     ways: dict[str, Callable[[], Draft]] = {
         "less_said": lambda: less_said(draft),
         "more_said": lambda: more_said(draft),
-        "longer": lambda: longer(draft, domain, tools, item_id),
+        "longer": lambda: longer(draft, domain, followable(domain, tools), item_id),
         "shorter": lambda: shorter(draft),
     }
     changed = ways[operator]()
@@ -266,7 +276,7 @@ def shorter(draft: Draft) -> Draft:
 def longer(draft: Draft, domain: Domain, tools: Mapping[str, DomainTool], item_id: str) -> Draft:
     """One more goal, about a row that the earlier ones are about, or that hangs together with one
     of these."""
-    if len(draft.goals) >= MOST_GOALS:
+    if len(draft.goals) >= MOST_GOALS_BEFORE:
         raise UnprovedError("long_enough")
     used = {step.tool for step in draft.plan} | {goal.tool for goal in draft.goals}
     left = [tool for name, tool in tools.items() if name not in used and not tool.waits]

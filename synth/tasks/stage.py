@@ -241,9 +241,14 @@ def in_domain(
         dual_control=config.dual_control,
         fits=is_of_its_split,
     )
+    return MadeTask(*made, about_words(domain, made[1]))
+
+
+def about_words(domain: Domain, draft: Draft) -> dict[str, Any]:
+    """What the generator is told of the domain for the words of the draft."""
     about = {"title": domain.title, "description": domain.description}
-    records = named_rows(domain, made[1])
-    return MadeTask(*made, about | ({"records": records} if records else {}))
+    records = named_rows(domain, draft)
+    return about | ({"records": records} if records else {})
 
 
 async def _played(

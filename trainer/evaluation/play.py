@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from offline_llm.app import create_app
 from records.config import Config
@@ -64,6 +64,15 @@ class EvalConfig(Config):
     """Episodes that go on together."""
     seed: int = Field(default=0, ge=0)
     """Another seed draws other tasks."""
+
+    @model_validator(mode="after")
+    def _plays_alone(self) -> Self:
+        if self.episode.delegation.share:
+            raise ValueError(
+                "episode.delegation.share must be 0: a model that is scored plays without "
+                f"sub-agents, got {self.episode.delegation.share}"
+            )
+        return self
 
 
 class Evaluated(NamedTuple):

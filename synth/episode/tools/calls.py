@@ -225,10 +225,15 @@ class Caller:
         return self._filled(record, result._replace(text=text), draw.kind)
 
     def _filled(self, record: CallRecord, result: ToolResult, injected: str | None) -> CallRecord:
-        text, limit = result.text, self._observation_chars
-        if len(text) > limit:
-            text = f"{text[:limit]}\n[cut: {limit} of {len(text)} characters shown]"
+        text = cut(result.text, self._observation_chars)
         return _recorded(record, result._replace(text=text), injected)
+
+
+def cut(text: str, limit: int) -> str:
+    """The text as an agent is shown it; one that is too long says that it is cut."""
+    if len(text) <= limit:
+        return text
+    return f"{text[:limit]}\n[cut: {limit} of {len(text)} characters shown]"
 
 
 def _recorded(record: CallRecord, result: ToolResult, injected: str | None) -> CallRecord:

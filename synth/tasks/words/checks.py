@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from datetime import date
 from typing import Any
 
 from synth.rubrics.built_in import mentions
@@ -16,7 +17,7 @@ LEAST_QUOTE = 4
 TELLING_NUMBER = 10
 """Whole numbers below it stand in many a text without telling anything."""
 
-_PLAIN_WORDS = frozenset(("none", "no", "yes", "never", "always", "off", "on", "any", "all"))
+_PLAIN_WORDS = frozenset(("none", "no", "yes"))
 """Values for which people have many words: `no reminders, please`."""
 
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)?")
@@ -80,11 +81,23 @@ def lacks(draft: Draft, words: dict[str, Any]) -> list[str]:
 
 
 def says(text: str, fact: Fact) -> bool:
-    """Whether the text says the fact. What can be said in too many ways to look for counts as said:
-    a yes or no, `none`, a month."""
-    is_month = "month" in fact.label.split() and str(fact.value).endswith("-01")
+    """Whether the text says the fact. A yes or no and `none` can be said in too many ways to look
+    for; the first day of a month is said as the month."""
     is_plain_word = isinstance(fact.value, bool) or fact.value in _PLAIN_WORDS
-    return is_plain_word or is_month or mentions(text, fact.value)
+    return is_plain_word or mentions(text, fact.value) or _says_month(text, fact)
+
+
+def _says_month(text: str, fact: Fact) -> bool:
+    value = str(fact.value)
+    if "month" not in fact.label.split() or not value.endswith("-01"):
+        return False
+    try:
+        day = date.fromisoformat(value)
+    except ValueError:
+        return False
+    names = (day.strftime("%B"), day.strftime("%b"))
+    words = {word.casefold() for word in _WORD.findall(text)}
+    return value[:7] in text or any(name.casefold() in words for name in names)
 
 
 def told_too_early(draft: Draft, requests: dict[str, str]) -> Iterator[str]:

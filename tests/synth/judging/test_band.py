@@ -45,6 +45,19 @@ def decided(faulty: tuple[str, ...] = (), **config: object) -> list[Row]:
     return decide_all(ATTEMPTS, grading_id="g", config=settings, faulty=faulty)
 
 
+def test_what_another_run_s_agent_passes_is_not_faulty() -> None:
+    found = reasons(faulty=("task-0", "task-2"))
+    assert found["task-0"] == ["faulty_task"] * 4
+    assert found["task-2"] == [None, None, "failed_state", "failed_state"]
+
+
+def test_one_attempt_alone_is_no_rate() -> None:
+    alone = [attempt("alone", 0, passes=True)]
+    settings = CurationConfig.model_validate({"band": [0.2, 0.8]})
+    [row] = decide_all(alone, grading_id="g", config=settings, faulty=())
+    assert row["accepted"]
+
+
 def test_without_a_band_every_pass_is_kept() -> None:
     assert reasons()["task-4"] == [None] * 4
     assert reasons()["task-1"] == [None, *["failed_state"] * 3]

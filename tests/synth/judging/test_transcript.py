@@ -67,6 +67,27 @@ def test_what_is_said_of_parameters_and_their_bounds_are_shown() -> None:
 
 
 @pytest.mark.parametrize(
+    ("told", "left"),
+    [
+        ("Email address, such as anika.vogel@mail.example.", "Email address."),
+        ("Id of the order (e.g. OR-1001) to move.", "Id of the order to move."),
+        ("City, e.g., Paris.", "City."),
+        ("City. Example: Paris", "City."),
+        (
+            "What is paid, such as 12.5, at most what is owed.",
+            "What is paid, at most what is owed.",
+        ),
+        ("Share, such as 1.5. Unit: %.", "Share. Unit: %."),
+        ("Amount, from 5 to what is owed.", "Amount, from 5 to what is owed."),
+    ],
+)
+def test_examples_are_left_out_whole_and_limits_stay(told: str, left: str) -> None:
+    schema = {"properties": {"it": {"type": "string", "description": told}}}
+    [shown] = tools_shown([{"name": "rent", "description": "Rent out.", "input_schema": schema}])
+    assert shown["parameters"] == {"it": left}
+
+
+@pytest.mark.parametrize(
     ("text", "shown"),
     [
         ('{"ok": true,\n "price": 20.0}', {"ok": True, "price": 20.0}),

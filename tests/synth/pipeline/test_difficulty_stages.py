@@ -42,6 +42,12 @@ def test_attempts_that_ended_outside_the_agents_reach_do_not_count() -> None:
     assert row["attributed_to"] == {"agent": 1, "environment": 2}
 
 
+def test_an_endpoint_that_is_down_makes_no_task_faulty() -> None:
+    down = [failed(i, "endpoint", "infra_error") for i in range(3)]
+    for attempts in (down, [*down, failed(3, "agent")]):
+        assert row_of(attempts)["fault"] is None
+
+
 CASES: list[tuple[list[Party], str | None]] = [
     (["agent", "agent", "agent"], None),
     (["agent", "user", "user"], "failed_by_user"),

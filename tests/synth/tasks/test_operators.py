@@ -13,6 +13,7 @@ from records.tables.tables import TABLES
 from synth.rubrics.built_in import BUILT_IN
 from synth.tasks.difficulty import DerivedTask, DifficultyConfig, Operator
 from synth.tasks.goals.goals import Draft, Fact
+from synth.tasks.goals.rules_seen import followable
 from synth.tasks.operators import Deriving, can_have, changed_draft, reference_fault
 from synth.tasks.proof.proving import UnprovedError, prove
 from synth.tasks.stage import Dropped, TaskSources
@@ -87,6 +88,7 @@ def test_a_longer_task_holds_the_parents_goals_and_is_about_their_rows() -> None
     for pair in pairs("longer"):
         goals, more = pair.child.draft.goals[:-1], pair.child.draft.goals[-1]
         assert goals == pair.parent.draft.goals
+        assert more.tool in followable(pair.child.domain, pair.child.tools)
         if more.writes:
             changed += 1
             assert more.steps[-1].tool == more.tool

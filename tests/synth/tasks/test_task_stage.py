@@ -275,10 +275,19 @@ def test_what_people_say_in_words_of_their_own_counts_as_said(
 
 
 @pytest.mark.parametrize(
-    ("label", "value"), [("day", "2026-08-01"), ("reminders", "weekly"), ("pieces", 14)]
+    ("label", "value"),
+    [
+        ("day", "2026-08-01"),
+        ("contribution month", "2026-08-01"),
+        ("reminders", "weekly"),
+        ("scope", "all"),
+        ("pieces", 14),
+    ],
 )
 def test_a_value_that_stands_nowhere_is_not_said(label: str, value: Any) -> None:
-    assert not says("It is my share.", Fact(label=label, value=value, param="p", needed=True))
+    assert not says(
+        "It is my share, for October 2026.", Fact(label=label, value=value, param="p", needed=True)
+    )
 
 
 def in_order() -> Draft:
