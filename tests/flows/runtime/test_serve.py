@@ -22,7 +22,7 @@ from tests.flows.prefect_api import artifacts, ended_run, flow_runs, log_lines, 
 from trainer.training.settings import TrainConfig
 
 CONFIGS: dict[str, type[Config]] = dict.fromkeys(
-    ("build-tasks", "build-tools", "curate", "dry-run", "pipeline", "rollouts"), RunConfig
+    ("build-tasks", "build-tools", "curate", "dry-run", "pipeline", "rollouts", "rounds"), RunConfig
 )
 CONFIGS |= {"evolve-tools": EvolveConfig, "grade": GradeConfig, "rephrase": RephraseConfig}
 CONFIGS |= {"pretrain": TrainConfig, "sft": TrainConfig}

@@ -152,6 +152,7 @@ def rows_of(env: EpisodeEnvironment, last: Any) -> tuple[Row, list[Row]]:
     trajectory = {
         "trajectory_id": "t",
         "messages": env.state.messages,
+        "tools": [],
         "seed": env.state.seed,
         "termination_reason": env.state.reason,
         "state_hash_final": env.state.hash_final,

@@ -124,6 +124,7 @@ def replayed(env: EpisodeEnvironment, reward: float, simulate: SimulateConfig) -
     trajectory = {
         "trajectory_id": "t",
         "messages": env.state.messages,
+        "tools": [],
         "termination_reason": "user_done",
         "seed": 1,
         "state_hash_final": env.state.hash_final,

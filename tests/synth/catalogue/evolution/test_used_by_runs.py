@@ -13,6 +13,8 @@ from synth.catalogue.evolved_domains import evolved_domains
 from synth.episode.replay import replay
 from synth.pipeline.config import RunConfig
 from synth.pipeline.sources import catalogue_of
+from synth.tasks.config import TaskConfig
+from synth.tasks.forms.forms import ALL_PLAIN
 from tests.flows.pipeline_work import run_pipeline
 from tests.synth.catalogue.evolution.boats import generator, plain_tools
 from tests.synth.catalogue.evolution.work import config_for, content_of, rows_of, run_evolution
@@ -21,7 +23,14 @@ pytestmark = pytest.mark.slow
 
 DOMAINS = ("clinic_desk", "web_shop")
 CONFIG = RunConfig(
-    name="evolved", seed=2, domains=("evolved",), servers=(), code=(), num_tasks=24, shard_size=8
+    name="evolved",
+    seed=2,
+    domains=("evolved",),
+    servers=(),
+    code=(),
+    num_tasks=24,
+    shard_size=8,
+    tasks=TaskConfig(forms=ALL_PLAIN),  # goals with structure are beyond the offline model
 )
 
 
