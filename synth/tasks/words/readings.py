@@ -56,9 +56,21 @@ def prompt_for_reading(draft: Draft, words: dict[str, Any], asked: list[ReadingQ
     return render(
         PROMPT,
         opening=words["opening"],
-        facts={fact.label: fact.value for goal in draft.goals for fact in goal.known},
+        facts=_known(draft),
         questions=shown,
     )
+
+
+def _known(draft: Draft) -> dict[str, Any]:
+    """What the person knows, by labels that name one value each."""
+    known: dict[str, Any] = {}
+    for fact in (fact for goal in draft.goals for fact in goal.known):
+        label, number = fact.label, 1
+        while known.get(label, fact.value) != fact.value:
+            number += 1
+            label = f"{fact.label} ({number})"
+        known[label] = fact.value
+    return known
 
 
 def schema_of(asked: list[ReadingQuestion]) -> dict[str, Any]:

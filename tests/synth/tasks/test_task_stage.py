@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from records.errors import ItemError
+from records.seeds import rng_of
 from records.tables.schemas import Row
 from records.tables.tables import TABLES
 from synth.llm.settings.config import RoleConfig
@@ -32,6 +33,7 @@ from synth.tasks.stage import (
 )
 from synth.tasks.words.brief import REPAIRS, prompt_for, schema_for, user_brief, write_brief
 from synth.tasks.words.checks import faults_of, says
+from synth.tasks.words.readings import prompt_for_reading, questions_about
 from tests.synth.authors import FIXED_GENERATOR, GENERATOR, FixedWords, with_offline
 from tests.synth.golden import assert_golden
 from tests.synth.scripted import ScriptedApp, model
@@ -430,6 +432,15 @@ def test_misread_words_are_written_again_and_dropped_when_that_does_not_help(
     with pytest.raises(UnprovedError, match="took it for: Move all bikes") as caught:
         briefed(app, tmp_path / "never", choosing())
     assert caught.value.reason == "ambiguous"
+
+
+def test_readers_see_every_value_that_is_known_under_a_label_of_its_own() -> None:
+    draft = choosing()
+    asked = questions_about(draft, rng_of("i", "reader", 0))
+    text = prompt_for_reading(draft, COMPLETE, asked).messages[-1]["content"]
+    for fact in (fact for goal in draft.goals for fact in goal.known):
+        assert json.dumps(fact.value) in text
+    assert '"bike (2)": "BK-2"' in text
 
 
 def test_what_nobody_would_want_is_dropped_with_the_reason_and_asked_once(tmp_path: Path) -> None:
