@@ -14,5 +14,8 @@ def program() -> str:
         return shlex.join([sys.executable, "-m", "flows.cli"])
     if (found := shutil.which("synth")) and own.samefile(found):
         return "synth"
-    shown = os.path.relpath(own) if own.is_relative_to(Path.cwd()) else str(own)
-    return shlex.quote(shown)
+    try:
+        here = Path.cwd()
+    except OSError:  # the folder in which it was started is gone
+        return shlex.quote(str(own))
+    return shlex.quote(os.path.relpath(own) if own.is_relative_to(here) else str(own))

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from datetime import date
+from itertools import pairwise
 from typing import Any
 
 from synth.rubrics.built_in import mentions
@@ -19,6 +20,9 @@ TELLING_NUMBER = 10
 
 _PLAIN_WORDS = frozenset(("none", "no", "yes"))
 """Values for which people have many words: `no reminders, please`."""
+
+_ALSO_WORDS = frozenset(("may", "march", "mar"))
+"""Months that stand in a text as something else: they need their year."""
 
 _WORD = re.compile(r"\w+(?:['\u2019]\w+)?")
 _INTERNAL = re.compile(r"\b[a-z][a-z0-9]*(?:_[a-z0-9]+)+\b")
@@ -95,9 +99,12 @@ def _says_month(text: str, fact: Fact) -> bool:
         day = date.fromisoformat(value)
     except ValueError:
         return False
-    names = (day.strftime("%B"), day.strftime("%b"))
-    words = {word.casefold() for word in _WORD.findall(text)}
-    return value[:7] in text or any(name.casefold() in words for name in names)
+    words = [word.casefold() for word in _WORD.findall(text)]
+    pairs = set(pairwise([*words, ""]))
+    names = {day.strftime("%B").casefold(), day.strftime("%b").casefold()}
+    with_year = any((name, str(day.year)) in pairs for name in names)
+    alone = not names.isdisjoint(words) and names.isdisjoint(_ALSO_WORDS)
+    return value[:7] in text or with_year or alone
 
 
 def told_too_early(draft: Draft, requests: dict[str, str]) -> Iterator[str]:

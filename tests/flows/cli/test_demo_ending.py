@@ -73,6 +73,12 @@ def test_the_program_is_named_as_the_shell_finds_it(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", "/nowhere")
     assert program() == ".venv/bin/synth"
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    assert program() == str(bin_ / "synth")
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", str(bin_))
     assert program() == "synth"
     (bin_ / "synth").unlink()

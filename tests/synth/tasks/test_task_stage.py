@@ -267,6 +267,7 @@ def test_what_the_goal_itself_says_may_be_said() -> None:
         ("reminders", "none", "And no reminders for me please."),
         ("contribution month", "2026-08-01", "It is my share for August 2026."),
         ("day", "2026-08-01", "It is for August 1."),
+        ("contribution month", "2026-05-01", "you can take it for may 2026"),
         ("now", False, "That can wait."),
     ],
 )
@@ -281,6 +282,7 @@ def test_what_people_say_in_words_of_their_own_counts_as_said(
     [
         ("day", "2026-08-01"),
         ("contribution month", "2026-08-01"),
+        ("contribution month", "2026-05-01"),
         ("reminders", "weekly"),
         ("scope", "all"),
         ("pieces", 14),
@@ -288,7 +290,7 @@ def test_what_people_say_in_words_of_their_own_counts_as_said(
 )
 def test_a_value_that_stands_nowhere_is_not_said(label: str, value: Any) -> None:
     assert not says(
-        "It is my share, for October 2026.", Fact(label=label, value=value, param="p", needed=True)
+        "You may book it, for October 2026.", Fact(label=label, value=value, param="p", needed=True)
     )
 
 
