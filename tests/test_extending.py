@@ -18,6 +18,7 @@ from synth.pipeline.config_files import load_config, recorded_config
 from synth.pipeline.sources import catalogue_of
 from synth.publish.report import report_html
 from synth.rubrics.built_in import CHECKS_VERSION
+from synth.rubrics.refused import LASTING
 from synth.rubrics.reward import rubric_of
 from synth.rubrics.standing import ECONOMY
 from synth.tasks.proof.extensions import ExtensionFile, load_extensions
@@ -122,6 +123,8 @@ def test_the_kind_stands_in_every_rubric_and_counts_in_the_reward(dataset):
             scores.setdefault(v["trajectory_id"], {})[v["criterion_id"]] = v["score"]
     partial = 0
     for row in dataset.rows("trajectories"):
+        if LASTING & set(row["injected_outcomes"]):  # grading excuses what the reward does not
+            continue
         seen = scores[row["trajectory_id"]]
         by_id = {c.id: c for c in rubrics[row["task_id"]].criteria if c.id in seen}
         limit = (by_id["few_calls"].check or {})["limit"]
