@@ -31,7 +31,7 @@ from tool_specs.domains.catalogue import is_users
 from tool_specs.toolsets.dependencies import Graph
 from tool_specs.toolsets.toolsets import ToolsetSampler
 
-STAGE_VERSION = 7
+STAGE_VERSION = 8
 PROMPT = "gen_agent"
 
 CAPABILITIES = (

@@ -46,7 +46,7 @@ LENGTHS: Mapping[str, float] = MappingProxyType(
 )
 VOICES: Mapping[str, float] = MappingProxyType(
     {
-        "you, to the assistant (You are ...)": 44.0,
+        "you, to the assistant": 44.0,
         "bare imperatives, without `You are`": 16.0,
         "the third person, about the assistant by its name": 11.0,
         "the assistant's own first person (I ...)": 6.0,
@@ -153,11 +153,12 @@ FEW_PASSAGES = ("20 ", "45 ")
 
 MOST_PASSAGES = 6
 
-LONG = ("450 ", "700 ")
-"""Beginnings of the lengths that need matter: what few tools do is told in fewer words."""
+MATTER: Mapping[str, int] = MappingProxyType({"450 ": 5, "700 ": 8})
+"""Beginnings of the lengths that need matter -> the fewest tools of its own, and the fewest
+passages as far as there is room for them, that fill so many words."""
 
-MATTER = 4
-"""Tools of its own from which an agent has something to fill so many words with."""
+WORDS_OF_A_TOOL: Mapping[str, int] = MappingProxyType({"thing by thing": 6, "by its name": 10})
+"""Parts of the phrases that speak of every tool -> words that each takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +182,10 @@ class PromptForm:
         return asdict(self) | {"passages": list(self.passages)}
 
 
-def draw_form(
-    rng: Random, languages: Mapping[str, float], *, num_tools: int = MATTER
-) -> PromptForm:
-    """A form of one prompt, whose parts can be had together; short ones have no room for a dialogue
-    or many passages, and an agent of few tools gets no long one. Conduct that is shown and not told
-    comes with an example."""
+def draw_form(rng: Random, languages: Mapping[str, float], *, num_tools: int) -> PromptForm:
+    """A form of one prompt, whose parts can be had together; short ones have no room for an
+    exchange, many passages or a word on every tool, and an agent of few tools gets no long one.
+    Conduct that is shown and not told comes with an example."""
     taken: list[str] = []
 
     def draw(weights: Mapping[str, float]) -> str:
@@ -198,12 +197,15 @@ def draw_form(
         taken.append(drawn(rng, fitting))
         return taken[-1]
 
-    lengths = {k: v for k, v in LENGTHS.items() if num_tools >= MATTER or not k.startswith(LONG)}
+    lengths = {k: v for k, v in LENGTHS.items() if num_tools >= _matter(k)}
     length, layout, voice = draw(lengths), draw(LAYOUTS), draw(VOICES)
     room = 1 if length.startswith(FEW_PASSAGES) else MOST_PASSAGES
     wanted = [p for p, share in PASSAGES.items() if rng.random() < share]
+    others = [p for p in PASSAGES if p not in wanted]
+    wanted += rng.sample(others, max(0, min(_matter(length), room) - len(wanted)))
     examples = drawn(rng, EXAMPLES)
-    tools, conduct = draw(TOOLS_TOLD), draw(CONDUCT)
+    told = {k: v for k, v in TOOLS_TOLD.items() if _has_room(k, length, num_tools)}
+    tools, conduct = draw(told), draw(CONDUCT)
     if not length.startswith(ROOM_FOR_DIALOGUE):
         examples = NO_DIALOGUE
     if conduct == SHOWN and examples == NO_DIALOGUE:
@@ -218,6 +220,18 @@ def draw_form(
         examples=examples,
         language=drawn(rng, languages),
     )
+
+
+def _matter(length: str) -> int:
+    """Tools, and passages, that a prompt of `length` takes at least."""
+    return next((fewest for start, fewest in MATTER.items() if length.startswith(start)), 0)
+
+
+def _has_room(told: str, length: str, num_tools: int) -> bool:
+    """Whether what is told of every tool takes at most half of the words that the length allows."""
+    each = next((words for part, words in WORDS_OF_A_TOOL.items() if part in told), 0)
+    most = int(length.split(" to ")[1].split()[0])
+    return each * num_tools <= most / 2
 
 
 def with_working(

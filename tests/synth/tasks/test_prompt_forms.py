@@ -27,8 +27,9 @@ from tool_specs.coverage.duplicates import jaccard
 WORDS = {"name": "Ada", "system_prompt": "Answer people kindly. " * 5}
 
 
-def drawn(count: int, **languages: float) -> list[PromptForm]:
-    return [draw_form(Random(i), languages or {"English": 1.0}) for i in range(count)]
+def drawn(count: int, num_tools: int = 8, **languages: float) -> list[PromptForm]:
+    spoken = languages or {"English": 1.0}
+    return [draw_form(Random(i), spoken, num_tools=num_tools) for i in range(count)]
 
 
 def test_the_parts_of_a_form_can_be_had_together() -> None:
@@ -42,6 +43,18 @@ def test_the_parts_of_a_form_can_be_had_together() -> None:
             assert form.examples != forms.NO_DIALOGUE
         if form.examples not in (forms.NO_DIALOGUE, forms.ONE_SENTENCE):
             assert form.length.startswith(forms.ROOM_FOR_DIALOGUE)
+
+
+def test_a_length_has_room_for_what_is_told_of_every_tool_and_matter_to_be_filled_with() -> None:
+    for num_tools in (1, 4, 7, 8, 16):
+        for form in drawn(1000, num_tools):
+            shortest, longest = (int(word) for word in form.length.split() if word.isdigit())
+            if "half a sentence" in form.tools:
+                assert num_tools * 10 <= longest / 2
+            if shortest >= 450:
+                assert num_tools >= 5 and len(form.passages) >= 5
+            if shortest >= 700:
+                assert num_tools >= 8 and len(form.passages) == forms.MOST_PASSAGES
 
 
 def test_every_part_is_drawn_and_no_form_is_frequent() -> None:
@@ -126,9 +139,10 @@ def test_names_numbers_and_words_of_tools_are_no_part_of_a_skeleton() -> None:
 
 
 def test_an_agent_of_few_tools_has_no_long_prompt() -> None:
-    for many, count in ((True, forms.MATTER), (False, forms.MATTER - 1)):
-        found = [draw_form(Random(i), {"English": 1.0}, num_tools=count) for i in range(400)]
-        assert any(form.length.startswith(forms.LONG) for form in found) == many
+    for length, fewest in forms.MATTER.items():
+        for count in (fewest, fewest - 1):
+            found = {form.length for form in drawn(400, count)}
+            assert any(name.startswith(length) for name in found) == (count == fewest)
 
 
 GERMAN = "Du bist der Schalter von {} und hilfst allen, die mit einer Frage zu dir kommen."

@@ -25,7 +25,7 @@ TEXT = (
 )
 WORDS = TEXT.split()
 OWN = words_of([SHOP.title, SHOP.description, *SHOP.policy])
-FORM = draw_form(Random(0), {"English": 1.0})
+FORM = draw_form(Random(0), {"English": 1.0}, num_tools=8)
 
 
 def rows_of(prompts: list[str], tools: list[list[str]] | None = None) -> list[Row]:
