@@ -52,9 +52,11 @@ def test_a_length_has_room_for_what_is_told_of_every_tool_and_matter_to_be_fille
             if "half a sentence" in form.tools:
                 assert num_tools * 10 <= longest / 2
             if shortest >= 450:
-                assert num_tools >= 5 and len(form.passages) >= 5
+                assert num_tools >= 5
+                assert len(form.passages) >= 5
             if shortest >= 700:
-                assert num_tools >= 8 and len(form.passages) == forms.MOST_PASSAGES
+                assert num_tools >= 8
+                assert len(form.passages) == forms.MOST_PASSAGES
 
 
 def test_every_part_is_drawn_and_no_form_is_frequent() -> None:
