@@ -24,6 +24,7 @@ def register(app: App) -> None:
     domain.command(new)
     domain.command(write)
     domain.command(check)
+    domain.command(lookups)
     domain.command(grow)
     domain.command(join)
     domain.command(list_, name="list")
@@ -116,6 +117,8 @@ def _print(
         )
         for t in report.tools.values()
     ]
+    from synth.catalogue.writing.lookups import lacking
+
     names = ["tool", "kind", "calls", "errors_seen", "parts_left_out", "proof"]
     if rows:
         print_rows(names, rows, json_=False)
@@ -137,6 +140,11 @@ def _print(
     if task is not None:
         say("\nA task of it (worded by the offline model):")
         print(_task_words(task))  # noqa: T201
+    if domain.tools and (hidden := lacking(domain)):
+        say(
+            f"\nNo read leads from what people know to the id of: {', '.join(hidden)}. Users would "
+            "have to say ids; synth domain lookups FILE writes reads for them."
+        )
     say(f"\n{domain.name}: {'proved' if not problems else f'{len(problems)} problems'}")
 
 
@@ -278,6 +286,36 @@ def _check_new(file: Path) -> None:
         raise ConfigError(
             f"{file}: name it by lower-case words with underscores, night_market.yaml"
         )
+
+
+def lookups(file: Path, /) -> None:
+    """Add the reads that a domain lacks, so that users can name its rows and need not say ids.
+
+    For each kind of row that a tool takes by its id, and that no read leads to from the fields by
+    which people know it (`natural`), one read is added to the file: by those fields, with a few
+    others in its answer. Fields on which a policy rule hangs and that no read shows are among them.
+
+    Parameters
+    ----------
+    file
+        A domain file of your own, which is changed. Prove it again afterwards.
+    """
+    from records.files import write_atomic
+    from synth.catalogue.writing.lookups import lacking, written_lookups
+    from tool_specs.domains.domain import load_domain
+    from tool_specs.domains.rewriting import with_additions
+
+    domain = load_domain(file)
+    tools = written_lookups(domain)
+    if tools:
+        text = with_additions(file.read_text(), tools=tools, origin=str(file))
+        write_atomic(file, text.encode())
+        say(f"{file}: added {', '.join(tool.name for tool in tools)}")
+        say(f"prove it with: synth domain check {file}")
+    if left := lacking(load_domain(file)):
+        say(f"still without a look-up: {', '.join(left)}; what people know is no value to ask for")
+    elif not tools:
+        say(f"{file}: reads lead to every kind of row that a tool takes by id")
 
 
 def _write_new(file: Path, text: str) -> None:

@@ -24,6 +24,13 @@ def followable(domain: Domain, tools: Mapping[str, DomainTool]) -> dict[str, Dom
     return {n: tool for n, tool in tools.items() if hangs_on.get(n, frozenset()) <= seen}
 
 
+def hidden_fields(domain: Domain) -> frozenset[str]:
+    """The fields on which rules hang and that no read of the domain shows."""
+    shown, tools = _shown(domain), tools_of(domain)
+    seen = {field for name, tool in tools.items() if tool.read_only for field in shown[name]}
+    return frozenset[str]().union(*_looked_at(domain).values()) - seen
+
+
 @lru_cache(maxsize=64)
 def _looked_at(domain: Domain) -> Mapping[str, frozenset[str]]:
     """Tool -> the fields of rows on which its rules hang."""
