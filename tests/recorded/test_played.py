@@ -28,8 +28,14 @@ def by_code(one: dict[str, Any]) -> dict[str, bool | None]:
 
 
 def test_both_outcomes_are_there() -> None:
-    assert (len(PLAYED), len(ACCEPTED)) == (27, 21)
-    assert {one["failed_criterion"] for one in PLAYED} == {None, "state", "truth", "user_part"}
+    assert (len(PLAYED), len(ACCEPTED)) == (50, 42)
+    assert {one["failed_criterion"] for one in PLAYED} == {
+        None,
+        "policy",
+        "state",
+        "truth",
+        "user_part",
+    }
 
 
 @pytest.mark.parametrize("one", ACCEPTED, ids=lambda one: one["trajectory_id"])
