@@ -1,5 +1,6 @@
 """No task hangs on a rule that the agent cannot look up."""
 
+import json
 from functools import cache
 
 from records.digest import digest
@@ -27,7 +28,16 @@ def test_a_rule_on_a_field_that_no_read_shows_cannot_be_followed() -> None:
     domain = world("arcade_floor")
     assert "args.redemption.card.tier" in domain.rules["refuse_prize"][0].spec.forbids
     tools = dict(tools_of(domain))
-    assert "refuse_prize" not in followable(domain, tools)
+    assert "refuse_prize" in followable(domain, tools)
+    shown_by = {n for n, tool in tools.items() if tool.read_only and n in reads_of("tier", domain)}
+    assert shown_by
+    without = {n: tool for n, tool in tools.items() if n not in shown_by}
+    assert "refuse_prize" not in followable(domain, without)
+
+
+def reads_of(field: str, domain: Domain) -> set[str]:
+    """Tools whose answers name the field."""
+    return {n for n, p in domain.programs.items() if f'"{field}"' in json.dumps(p.output_schema)}
 
 
 def test_a_rule_can_be_followed_as_long_as_reads_show_its_fields() -> None:
