@@ -57,11 +57,13 @@ SELECT task_id, better.split, better.trajectory_id AS chosen_id,
 FROM (
   SELECT * FROM trajectories
   WHERE accepted AND decided_by IS DISTINCT FROM 'code' AND parent_call_id IS NULL
+    AND task_id NOT IN (SELECT task_id FROM trajectories WHERE session > 0)
   QUALIFY row_number() OVER (
     PARTITION BY task_id ORDER BY score DESC NULLS LAST, trajectory_id) = 1) AS better
 JOIN (
   SELECT * FROM trajectories
   WHERE NOT accepted AND attributed_to = 'agent' AND parent_call_id IS NULL
+    AND task_id NOT IN (SELECT task_id FROM trajectories WHERE session > 0)
   QUALIFY row_number() OVER (
     PARTITION BY task_id ORDER BY score NULLS LAST, trajectory_id) = 1) AS worse USING (task_id);
 

@@ -71,10 +71,11 @@ EPISODE_TABLES: tuple[TableSpec, ...] = (
             "actor": STR,
             "recovered": BOOL,
             "parent_call_id": STR,
+            "session": INT,
         },
         content=True,
         owner="trajectories",
-        defaults={"actor": "agent", "parent_call_id": None},
+        defaults={"actor": "agent", "parent_call_id": None, "session": 0},
     ),
     table(
         "simulations",

@@ -79,6 +79,8 @@ class SubConversation:
 
     call_id: str
     messages: list[Message]
+    session: int = 0
+    """The conversation with the user in which the call was made."""
     turns: int = 0
     """Messages of the sub-agent."""
     tokens: int = 0
@@ -113,6 +115,7 @@ class Work(NamedTuple):
     conversations: list[SubConversation]
     """Of the episode; new ones are added."""
     turn: int
+    session: int
     run: RunCalls
     is_over: Callable[[], bool]
     """Whether something has ended the episode meanwhile."""
@@ -157,6 +160,7 @@ async def _delegate(call: Mapping[str, Any], work: Work) -> CallRecord:
         state_hash_before=here,
         state_hash_after=here,
         state_diff=[],
+        session=work.session,
     )
     if result.error_code not in (None, UNFINISHED):  # no sub-agent was asked
         record = record._replace(executed_by=None, state_hash_before=None, state_hash_after=None)
@@ -180,7 +184,7 @@ async def _result(call: Mapping[str, Any], work: Work) -> tuple[_Result, Any]:
     if len(work.conversations) >= limits.max_delegations:
         limit = f"At most {limits.max_delegations} pieces of work can be handed over."
         return _failure(TOO_MANY, limit), arguments
-    conversation = _begun(call["id"], arguments["task"], work.background)
+    conversation = _begun(call["id"], arguments["task"], work)
     work.conversations.append(conversation)
     await _converse(conversation, work)
     words = (conversation.messages[-1].get("content") or "").strip()
@@ -195,12 +199,13 @@ def _failure(code: str, message: str) -> _Result:
     return _Result(error_text(code, message), code)
 
 
-def _begun(call_id: str, task: str, background: TaskBackground) -> SubConversation:
+def _begun(call_id: str, task: str, work: Work) -> SubConversation:
+    background = work.background
     prompt = render(
         PROMPT, task=task, about=background.about, now=background.now, policy=background.policy
     )
     tokens = message_tokens(prompt.messages[-1])
-    return SubConversation(call_id, list(prompt.messages), tokens=tokens)
+    return SubConversation(call_id, list(prompt.messages), work.session, tokens=tokens)
 
 
 async def _converse(conversation: SubConversation, work: Work) -> None:

@@ -8,9 +8,8 @@ come back as error observations; failures around it end the episode as `infra_er
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from records.digest import canonical_json, digest
 from records.errors import BudgetError, TransientError
@@ -21,19 +20,20 @@ from synth.episode.config import EpisodeConfig
 from synth.episode.delegation import (
     TOOL,
     SubAgents,
-    SubConversation,
     Work,
     is_delegation,
     message_tokens,
     run_mixed,
 )
 from synth.episode.endings import OUTSIDE, TRUNCATED, Reason
-from synth.episode.tools.calls import FORMAT_ERRORS, Actor, Caller, CallerSnapshot, CallRecord
+from synth.episode.episode_state import EnvironmentStep, EpisodeSnapshot, EpisodeState
+from synth.episode.sessions import num_sessions, part_of
+from synth.episode.tools.calls import FORMAT_ERRORS, Actor, Caller, CallRecord
 from synth.episode.tools.cassette import NotRecordedError
 from synth.episode.tools.executors import Catalogue, RecordedCalls, executors_for
 from synth.episode.tools.fault_injection import FaultInjector
+from synth.episode.tools.notes import NOTE_TOOLS
 from synth.episode.tools.simulator import SIMULATION_FAILED, Answers
-from synth.episode.users.faults import UserFault
 from synth.episode.users.user import Scene, User, UserCall, UserError
 from synth.llm.wire.request import Message
 from synth.prompts.templates import render
@@ -42,62 +42,6 @@ from synth.rubrics.criteria import Rubric
 from synth.rubrics.reward import decide_by_code, evidence_of, objective_reward, rubric_of
 
 PROMPT = "agent"
-
-
-class EnvironmentStep(NamedTuple):
-    observation: list[Message]
-    reward: float
-    terminated: bool
-    truncated: bool
-    info: dict[str, Any]
-    """`turn`, `tokens`, `calls` (records of this step); at the end `termination_reason`,
-    `verdicts` and, where something outside failed, `error`."""
-
-
-@dataclass(frozen=True, slots=True)
-class EpisodeSnapshot:
-    """Everything an episode is at one moment, its place in the journal included. Live servers are
-    brought back by replay."""
-
-    task: Row
-    seed: int
-    messages: tuple[Message, ...]
-    turn: int
-    tokens: int
-    format_errors: int
-    caller: CallerSnapshot
-    user_faults: tuple[UserFault, ...] = ()
-    conversations: tuple[SubConversation, ...] = ()
-
-
-@dataclass
-class EpisodeState:
-    """One episode as it goes on. For reading; only the environment writes it."""
-
-    task: Row
-    seed: int
-    caller: Caller
-    user: User | None
-    hash_initial: str | None
-    """None where the first call starts the server that holds the state."""
-    hash_final: str | None = None
-    """Set by `close`."""
-    messages: list[Message] = field(default_factory=list)
-    turn: int = 0
-    """Assistant messages so far."""
-    tokens: int = 0
-    """Size of all messages but the system prompt, results included."""
-    format_errors: int = 0
-    reason: Reason | None = None
-    error: str | None = None
-    hopeless: bool = False
-    """What failed outside would fail again in another attempt."""
-    drifts: list[str] = field(default_factory=list)
-    """Steps whose results came out otherwise than journalled."""
-    user_faults: list[UserFault] = field(default_factory=list)
-    """What was wrong with turns of the simulated user, the mended ones too."""
-    conversations: list[SubConversation] = field(default_factory=list)
-    """With sub-agents, in the order in which they began."""
 
 
 class EpisodeEnvironment:
@@ -146,10 +90,9 @@ class EpisodeEnvironment:
         """The system prompt and the user's opening; `info` holds `tools` in OpenAI form."""
         await self.close()
         state = self._episode = self._begin(task, seed)
-        state.messages.append(self._system_message(task))
-        self._append(state, [{"role": "user", "content": task["user_brief"]["opening"]}])
+        self._append(state, self._beginning(state))
         tools = state.caller.openai_tools() + [TOOL] * (self._sub_agents is not None)
-        return list(state.messages), {"tools": tools, "turn": 0}
+        return list(state.messages), {"tools": tools, "turn": 0, "session": 0}
 
     async def step(self, action: Message) -> EnvironmentStep:
         """Play one assistant message. ValueError when no episode is going on."""
@@ -193,6 +136,9 @@ class EpisodeEnvironment:
             caller=state.caller.snapshot(),
             user_faults=tuple(state.user_faults),
             conversations=tuple(state.conversations),
+            session=state.session,
+            begins_at=state.begins_at,
+            turns_before=state.turns_before,
         )
 
     async def restore(self, snapshot: EpisodeSnapshot) -> None:
@@ -204,6 +150,9 @@ class EpisodeEnvironment:
         state.format_errors = snapshot.format_errors
         state.user_faults = list(snapshot.user_faults)
         state.conversations = list(snapshot.conversations)
+        state.begins_at, state.turns_before = snapshot.begins_at, snapshot.turns_before
+        if snapshot.session:
+            self._enter(state, snapshot.session)
         await state.caller.restore(snapshot.caller)
         self._episode = state
 
@@ -221,6 +170,8 @@ class EpisodeEnvironment:
     def _begin(self, task: Row, seed: int) -> EpisodeState:
         agent = self._catalogue.agents[task["agent_id"]]
         tools = self._catalogue.tools_of(agent)
+        if num_sessions(task["user_brief"]) > 1:
+            tools += NOTE_TOOLS
         own = self._catalogue.user_tools_of(task)
         caller = Caller(
             tools,
@@ -236,15 +187,32 @@ class EpisodeEnvironment:
             observation_chars=self._config.observation_chars,
             user_tools=own,
         )
-        persona = self._catalogue.personas[task["persona_id"]]
-        user = self._user(task, persona) if self._user else None
-        return EpisodeState(task, seed, caller, user, caller.state_hash())
+        state = EpisodeState(task, seed, caller, None, caller.state_hash())
+        self._enter(state, 0)
+        return state
+
+    def _enter(self, state: EpisodeState, session: int) -> None:
+        """Have the user of the conversation take its place."""
+        task, state.session = state.task, session
+        if self._user is not None:
+            part = task | {"user_brief": part_of(task["user_brief"], session)}
+            state.user = self._user(part, self._catalogue.personas[task["persona_id"]])
+
+    def _beginning(self, state: EpisodeState) -> list[Message]:
+        """The first messages of the conversation that begins."""
+        opening = part_of(state.task["user_brief"], state.session)["opening"]
+        return [self._system_message(state.task), {"role": "user", "content": opening}]
+
+    def _comes_back(self, state: EpisodeState) -> bool:
+        """Whether another conversation follows this one."""
+        return state.session + 1 < num_sessions(state.task["user_brief"])
 
     def _system_message(self, task: Row) -> Message:
         background = self._catalogue.background_of(task)
         prompt = render(
             PROMPT,
             system_prompt=self._catalogue.agents[task["agent_id"]]["system_prompt"],
+            notes=num_sessions(task["user_brief"]) > 1,
             **background._asdict(),
         )
         return prompt.messages[0]
@@ -269,6 +237,7 @@ class EpisodeEnvironment:
             self._catalogue.background_of(state.task),
             state.conversations,
             state.turn,
+            state.session,
             partial(self._run_calls, state, actor="agent"),
             lambda: state.reason is not None,
         )
@@ -286,7 +255,12 @@ class EpisodeEnvironment:
         """Run the calls in their order, the first of which is at `place` in its message. On a
         resume the journalled results are what counts."""
         records = await state.caller.run(
-            calls, turn=state.turn, actor=actor, place=place, parent_call_id=parent
+            calls,
+            turn=state.turn,
+            actor=actor,
+            place=place,
+            parent_call_id=parent,
+            session=state.session,
         )
         if self._journal is not None:
             # the digest keeps a branch taken after `restore` from the first branch's results
@@ -318,11 +292,15 @@ class EpisodeEnvironment:
             state.reason = "agent_done"
             return []
         said = await state.user.reply(self._scene(state))
-        if said.done:
-            # Its last words answer nothing and nobody answers them: the agent has the last word.
+        # its last words answer nothing and nobody answers them: the agent has the last word
+        if said.done and not self._comes_back(state):
             state.reason = "user_done"
             return []
         state.caller.user_answered(state.turn)
+        if said.done:
+            state.begins_at, state.turns_before = len(state.messages), state.turn
+            self._enter(state, state.session + 1)
+            return self._beginning(state)
         return [{"role": "user", "content": said.message}]
 
     def _scene(self, state: EpisodeState) -> Scene:
@@ -334,18 +312,23 @@ class EpisodeEnvironment:
             return made
 
         return Scene(
-            messages=state.messages,
+            messages=state.messages[state.begins_at :],
             goal_open=lambda: self._goal_open(state),
             turn=state.turn,
-            calls=[record for record in state.caller.records if record.actor == "user"],
+            turns_before=state.turns_before,
+            calls=[
+                record
+                for record in state.caller.records
+                if record.actor == "user" and record.session == state.session
+            ],
             act=act,
             note=state.user_faults.append,
         )
 
     async def _goal_open(self, state: EpisodeState) -> bool | None:
         """Whether a mandatory criterion that code can check is not met yet; None for a task that
-        cannot be solved."""
-        if not state.task["solvable"]:
+        cannot be solved, and while a later conversation is still to come."""
+        if not state.task["solvable"] or self._comes_back(state):
             return None
         rubric = rubric_of(state.task)
         evidence = await self._evidence(state, rubric)
@@ -361,7 +344,7 @@ class EpisodeEnvironment:
 
     def _append(self, state: EpisodeState, messages: Sequence[Message]) -> None:
         state.messages += messages
-        state.tokens += sum(map(message_tokens, messages))
+        state.tokens += sum(message_tokens(m) for m in messages if m["role"] != "system")
 
     def _apply_limits(self, state: EpisodeState) -> None:
         if state.reason is not None:
@@ -375,6 +358,7 @@ class EpisodeEnvironment:
         self, state: EpisodeState, observation: list[Message], records: list[CallRecord]
     ) -> EnvironmentStep:
         info: dict[str, Any] = {"turn": state.turn, "tokens": state.tokens, "calls": records}
+        info["session"] = state.session
         if state.reason is None:
             return EnvironmentStep(observation, 0.0, False, False, info)
         reward, verdicts = 0.0, {}

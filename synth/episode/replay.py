@@ -16,6 +16,7 @@ from synth.episode.config import EpisodeConfig
 from synth.episode.delegation import NAME
 from synth.episode.endings import OUTSIDE
 from synth.episode.environment import EpisodeEnvironment
+from synth.episode.sessions import conversations_in, whole_episode
 from synth.episode.tools.cassette import NotRecordedError, Tape
 from synth.episode.tools.executors import Catalogue, RecordedCalls
 from synth.episode.tools.fault_injection import RecordedFaults
@@ -116,15 +117,16 @@ async def replay(
     """
     trajectory = _row(dataset, "trajectories", trajectory_id)
     task = _row(dataset, "tasks", trajectory["task_id"])
-    if trajectory["parent_call_id"] is not None:
+    if trajectory["parent_call_id"] is not None or trajectory["session"]:
         raise ItemError(
             "not_found",
-            f"{trajectory_id} tells what a sub-agent said; its calls are replayed with the whole "
-            f"episode, {trajectory['episode_id']}",
+            f"{trajectory_id} tells one conversation of an episode; its calls are replayed with "
+            f"the whole, {trajectory['episode_id']}",
         )
     calls = [c for c in dataset.rows("tool_calls") if c["trajectory_id"] == trajectory_id]
     own = [t for t in dataset.rows("trajectories") if t["episode_id"] == trajectory_id]
     conversations = [row for row in own if row["parent_call_id"] is not None]
+    trajectory = whole_episode(trajectory, {row["trajectory_id"]: row for row in own}, task)
     return await replay_rows(
         trajectory, calls, task, catalogue, config, cassette=cassette, conversations=conversations
     )
@@ -140,20 +142,28 @@ async def replay_rows(
     cassette: bool = False,
     conversations: Sequence[Row] = (),
 ) -> ReplayReport:
-    """`calls` are the trajectory's rows of `tool_calls`, in call order; `conversations` the rows of
-    its sub-agents."""
+    """`trajectory` has the messages of the whole episode (`sessions.whole_episode`); `calls` are
+    its rows of `tool_calls`, in call order; `conversations` the rows of its sub-agents."""
     kinds = [
         (c["name"], c["arguments"], c["injected_outcome"] or "success")
         for c in calls
         if c["actor"] == "agent" and c["executed_by"] != "sub_agent"
     ]
     reason = trajectory["termination_reason"]
+    sessions = conversations_in(trajectory["messages"])
     delegates = any(tool["function"]["name"] == NAME for tool in trajectory["tools"])
+
+    def user(task: Row, _: Row) -> RecordedUser:
+        session = task["user_brief"].get("session", 0)
+        is_last = session == len(sessions) - 1
+        said = sessions[session] if session < len(sessions) else []
+        return RecordedUser(said, calls, reason if is_last else "user_done")
+
     env = EpisodeEnvironment(
         catalogue,
         config,
         sub_agents=RecordedSubAgents(conversations) if delegates else None,
-        user=lambda _task, _persona: RecordedUser(trajectory["messages"], calls, reason),
+        user=user,
         faults=lambda seed: RecordedFaults(kinds, seed),
         recorded=RecordedCalls(Tape(calls, ["llm"]), Tape(calls, LIVE) if cassette else None),
     )

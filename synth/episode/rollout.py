@@ -32,6 +32,7 @@ from synth.episode.delegation import PROMPT as SUB_AGENT_PROMPT
 from synth.episode.endings import OUTSIDE, TRUNCATED
 from synth.episode.environment import PROMPT, EnvironmentStep, EpisodeEnvironment, EpisodeState
 from synth.episode.recovery import recoveries
+from synth.episode.sessions import conversations_in, session_id
 from synth.episode.sub_agents import (
     LlmSubAgents,
     can_delegate,
@@ -50,7 +51,7 @@ from synth.llm.settings.config import RoleConfig
 from synth.prompts.templates import version_of
 from synth.rubrics.reward import decide_by_code, rubric_of
 
-STAGE_VERSION = 7
+STAGE_VERSION = 8
 """Raised when the same item would give another trajectory."""
 
 INFRA_ATTEMPTS = 3
@@ -193,7 +194,7 @@ async def _play(
             usage.add("agent", completion)
             action = assistant_message(completion, num_calls=len(env.state.caller.records))
             step = await env.step(action)
-            messages += [action, *step.observation]
+            messages = env.state.messages[env.state.begins_at :]
     except TransientError as error:
         env.stop("infra_error", str(error))
     finally:
@@ -212,12 +213,11 @@ def episode_seed(trajectory_id: str) -> int:
 def _result(item: Item, played: _Played, roles: Mapping[Any, RoleConfig]) -> ItemResult:
     made = [record._asdict() for record in played.state.caller.records]
     recovered = recoveries(made, played.state.messages)
-    mended: Counter[str | None] = Counter(
-        call["parent_call_id"]
-        for call, well in zip(made, recovered, strict=True)
-        if call["is_error"] and well
-    )
-    row = _trajectory_row(item, played, roles, mended[None])
+    mended = [call for call, well in zip(made, recovered, strict=True) if call["is_error"] and well]
+    by_sub_agents = Counter(call["parent_call_id"] for call in mended)
+    by_sessions = Counter(call["session"] for call in mended if call["parent_call_id"] is None)
+    sessions = _rows_of_sessions(item, played, roles, by_sessions)
+    row = sessions[0]
     place = {"trajectory_id": item.item_id, "split": row["split"]}
     calls = [call | place | {"recovered": well} for call, well in zip(made, recovered, strict=True)]
     outside = row["termination_reason"] in ("infra_error", "user_error")
@@ -229,8 +229,9 @@ def _result(item: Item, played: _Played, roles: Mapping[Any, RoleConfig]) -> Ite
     status = failed(reason, row["error"] or "") if outside else KEPT
     drifts = {"replay_drift": n} if (n := len(played.state.drifts)) else {}
     rows = [row]
-    if status == KEPT:  # what is tried again leaves no conversation behind
-        rows += rows_of_conversations(row, played.state, played.sub_tokens, mended)
+    if status == KEPT:  # what is tried again leaves no further conversation behind
+        rows += sessions[1:]
+        rows += rows_of_conversations(row, played.state, played.sub_tokens, by_sub_agents)
     tables = {"trajectories": rows, "tool_calls": calls}
     if simulations := _simulations(item, played, roles):
         tables["simulations"] = simulations
@@ -270,14 +271,33 @@ def _versions(played: _Played) -> dict[str, str]:
     return prompt_versions() | own
 
 
-def _trajectory_row(
-    item: Item, played: _Played, roles: Mapping[Any, RoleConfig], num_recovered: int
-) -> Row:
+def _rows_of_sessions(
+    item: Item, played: _Played, roles: Mapping[Any, RoleConfig], mended: Mapping[int, int]
+) -> list[Row]:
+    """A row for each conversation with the user; `mended`: calls recovered from in each. Tokens are
+    told of the whole episode, in its first row."""
+    state = played.state
+    row = _episode_row(item, played, roles)
+    return [
+        row
+        | {
+            "trajectory_id": session_id(item.item_id, session),
+            "session": session,
+            "messages": messages,
+            **counts_of(state, messages, None, session),
+            "num_recovered": mended.get(session, 0),
+        }
+        | ({"token_counts": {}, "user_faults": []} if session else {})
+        for session, messages in enumerate(conversations_in(state.messages))
+    ]
+
+
+def _episode_row(item: Item, played: _Played, roles: Mapping[Any, RoleConfig]) -> Row:
+    """What all rows of an episode's sessions have in common."""
     state, task = played.state, item.data["task"]
     made = [record for record in state.caller.records if record.actor == "agent"]
     hashes = [r.state_hash_before for r in made if r.state_hash_before is not None]
     return {
-        "trajectory_id": item.item_id,
         "task_id": task["task_id"],
         "agent_id": task["agent_id"],
         "persona_id": task["persona_id"],
@@ -286,10 +306,7 @@ def _trajectory_row(
         "variant": task["variant"],
         "attempt": item.data["attempt"],
         "seed": state.seed,
-        "messages": state.messages,
         "tools": played.tools,
-        **counts_of(state, None),
-        "num_recovered": num_recovered,
         "termination_reason": state.reason,
         "outcome": _outcome(played),
         "objective_reward": played.last.reward if played.last else 0.0,
@@ -302,7 +319,6 @@ def _trajectory_row(
         "split": task["split"],
         "user_faults": [fault._asdict() for fault in state.user_faults],
         "episode_id": item.item_id,
-        "session": 0,
         "parent_call_id": None,
     }
 

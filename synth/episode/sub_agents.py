@@ -58,15 +58,16 @@ class LlmSubAgents:
         return assistant_message(completion, num_calls=before, prefix=call_id)
 
 
-def counts_of(state: EpisodeState, parent_call_id: str | None) -> Row:
-    """Columns that count what one conversation of the episode holds; None: the agent's own."""
-    messages = state.messages
-    if parent_call_id is not None:
-        [messages] = [c.messages for c in state.conversations if c.call_id == parent_call_id]
+def counts_of(
+    state: EpisodeState, messages: Sequence[Message], parent_call_id: str | None, session: int = 0
+) -> Row:
+    """Columns that count what one conversation of the episode holds: a sub-agent's, or the agent's
+    own of this number."""
     records = [
         record
         for record in state.caller.records
         if record.actor == "agent" and record.parent_call_id == parent_call_id
+        if parent_call_id is not None or record.session == session
     ]
     speakers = Counter(message["role"] for message in messages)
     return {
@@ -91,7 +92,7 @@ def rows_of_conversations(
     tokens: Mapping[str, Mapping[str, int]],
     mended: Mapping[str | None, int],
 ) -> list[Row]:
-    """A row for each sub-agent, in the order in which they began. `episode`: the agent's row;
+    """A row for each sub-agent, in the order in which they began. `episode`: the agent's first row;
     `tokens` and `mended` (calls recovered from) by the call that began each."""
     tools = [tool for tool in episode["tools"] if tool["function"]["name"] != NAME]
 
@@ -99,10 +100,11 @@ def rows_of_conversations(
         call_id = conversation.call_id
         return episode | {
             "trajectory_id": conversation_id(episode["trajectory_id"], call_id),
+            "session": conversation.session,
             "parent_call_id": call_id,
             "messages": conversation.messages,
             "tools": tools,
-            **counts_of(state, call_id),
+            **counts_of(state, conversation.messages, call_id),
             "num_recovered": mended.get(call_id, 0),
             "termination_reason": conversation.reason,
             "models": {"agent": episode["models"]["agent"]},

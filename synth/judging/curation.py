@@ -17,6 +17,7 @@ from records.config import Config
 from records.digest import digest
 from records.tables.schemas import Row
 from synth.episode.environment import OUTSIDE
+from synth.episode.sessions import conversations_in
 from synth.episode.tools.code_environments import bug_of
 from synth.judging.attribution import DROP_REASONS, Party, RejectedEpisode, attributed_to
 from synth.judging.decision import (
@@ -88,6 +89,7 @@ class CurationCandidate(NamedTuple):
     """The tools called, in call order."""
     opening: str
     train_turns: list[bool]
+    """Of the first conversation: the row's own."""
     judge_status: JudgeStatus | None
     """Of the judge that decided what code leaves open; None where nothing was asked of it."""
     failed_criterion: str | None
@@ -149,27 +151,29 @@ def decide_all(
     ]
 
 
-class SubAgentTurns(NamedTuple):
-    """A sub-agent's conversation, which is kept or dropped with its episode."""
+class FollowingTurns(NamedTuple):
+    """A sub-agent's conversation or a later one with the user, which is kept or dropped with its
+    episode."""
 
     trajectory_id: str
     episode_id: str
     is_finished: bool
-    """It came to its own end; one that was cut off teaches nothing."""
+    """It came to its own end; a sub-agent's that was cut off teaches nothing."""
     train_turns: list[bool]
 
     @classmethod
-    def of(cls, trajectory: Row, calls: Sequence[Row]) -> "SubAgentTurns":
+    def of(cls, trajectory: Row, calls: Sequence[Row]) -> "FollowingTurns":
         """`calls`: rows of `tool_calls` of its episode."""
+        with_user = trajectory["parent_call_id"] is None
         return cls(
             trajectory["trajectory_id"],
             trajectory["episode_id"],
-            trajectory["termination_reason"] == "agent_done",
+            with_user or trajectory["termination_reason"] == "agent_done",
             train_turns(trajectory["messages"], calls),
         )
 
 
-def following(decided: Iterable[Row], conversations: Iterable[SubAgentTurns]) -> list[Row]:
+def following(decided: Iterable[Row], conversations: Iterable[FollowingTurns]) -> list[Row]:
     """`curation` rows of the conversations whose episodes are among `decided`: theirs but for the
     loss flags, and dropped where the conversation was cut off."""
     by_episode = {row["trajectory_id"]: row for row in decided}
@@ -244,7 +248,7 @@ def candidate_of(
         drop_reason=reason,
         sequence=tuple(call["name"] for call in ordered),
         opening=first_words(trajectory["messages"]),
-        train_turns=train_turns(trajectory["messages"], ordered),
+        train_turns=train_turns(conversations_in(trajectory["messages"])[0], ordered),
         judge_status=status if by_judge else None,
         failed_criterion=decision.named["criterion_id"] if decision.named else None,
         decided_by="code_and_judge" if judge_counts else "code",

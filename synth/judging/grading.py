@@ -13,8 +13,15 @@ from records.errors import ConfigError, ItemError
 from records.tables.schemas import Row
 from synth.engine.stages import Item, ItemResult, dropped
 from synth.episode.environment import OUTSIDE
+from synth.episode.sessions import (
+    is_episode,
+    num_sessions,
+    situations_of_return,
+    whole_episode,
+)
 from synth.episode.tools.code_bench import Bench
 from synth.episode.tools.executors import in_short
+from synth.episode.tools.notes import NOTE_TOOLS
 from synth.episode.users.user import cast_in
 from synth.judging.attribution import PROMPT as CAUSE_PROMPT
 from synth.judging.attribution import TOLD_BY_END
@@ -69,9 +76,10 @@ def grading_id_of(
 
 def plan_grading(trajectories: Iterable[Row], *, grading_id: str) -> list[Item]:
     """One item for each episode that the agent answers for, in their order. The columns
-    `trajectory_id`, `termination_reason` and `parent_call_id` are enough.
+    `trajectory_id`, `termination_reason`, `session` and `parent_call_id` are enough.
 
-    A sub-agent's conversation is no item: its calls are judged with the episode that they are of.
+    A sub-agent's conversation is no item, and no later one with the user: they are judged with the
+    episode that they are of.
     What a fault outside the agent ended is neither judged nor paid for; if it is rolled out again,
     its new row is an item.
     """
@@ -81,8 +89,7 @@ def plan_grading(trajectories: Iterable[Row], *, grading_id: str) -> list[Item]:
             {"grading_id": grading_id, "trajectory_id": trajectory["trajectory_id"]},
         )
         for trajectory in trajectories
-        if trajectory["termination_reason"] not in OUTSIDE
-        and trajectory.get("parent_call_id") is None
+        if trajectory["termination_reason"] not in OUTSIDE and is_episode(trajectory)
     ]
 
 
@@ -117,15 +124,18 @@ class Recorded:
         return Item(item.item_id, {**item.data, **rows})
 
     def source(self, trajectory_id: str) -> PassedEpisode:
-        """All that is told about a trajectory."""
-        trajectory = self.trajectories[trajectory_id]
+        """All that is told about an episode, with the messages of all its sessions."""
+        first = self.trajectories[trajectory_id]
+        task = self.task(first["task_id"])
+        trajectory = whole_episode(first, self.trajectories, task)
         calls = self.tool_calls.get(trajectory_id, ())
         tool_ids = self.agents[trajectory["agent_id"]]["tool_ids"]
+        notes = NOTE_TOOLS if num_sessions(task.get("user_brief")) > 1 else ()
         return PassedEpisode(
             trajectory,
             sorted(calls, key=lambda call: call["call_index"]),
-            self.task(trajectory["task_id"]),
-            [self.tools[i] for i in tool_ids],
+            task,
+            [*(self.tools[i] for i in tool_ids), *notes],
         )
 
     def user_of(self, task: Row) -> dict[str, Any] | None:
@@ -136,6 +146,7 @@ class Recorded:
             return None
         own = [self.tools[i] for i in task.get("user_tool_ids") or () if i in self.tools]
         told = {name: brief[name] for name in ("relation", "situation") if brief.get(name)}
+        told |= {"comes back": back} if (back := situations_of_return(brief)) else {}
         about = {column: persona[column] for column in _ABOUT_USER if persona[column] is not None}
         return {
             "name": cast_in(persona, brief)["name"],

@@ -12,6 +12,7 @@ from sandboxes.lending.leases import available
 from synth.engine.context import RunContext
 from synth.engine.plans import StageReport
 from synth.engine.stages import Item, ItemResult, ShardContext
+from synth.episode.sessions import is_episode, whole_episode
 from synth.episode.tools.code_bench import Bench
 from synth.episode.tools.code_environments import code_environments
 from synth.episode.tools.executors import code_environment_in
@@ -25,7 +26,7 @@ from synth.judging.calibration import (
 from synth.judging.config import GradeConfig, JudgedConfig
 from synth.judging.curation import (
     CurationCandidate,
-    SubAgentTurns,
+    FollowingTurns,
     candidate_of,
     decide_all,
     following,
@@ -95,14 +96,15 @@ class Judged:
 
     def candidate(self, trajectory: Row, status: JudgeStatus) -> CurationCandidate | None:
         """What this grading's verdicts come to, where the judge's status is this one; None while
-        the trajectory has yet to be judged."""
+        the episode has yet to be judged. `trajectory`: its first row."""
         i, agent = trajectory["trajectory_id"], trajectory["models"].get("agent")
         judge, verdicts = self.run.config.roles["judge"], self.verdicts_on(i)
+        task = self.recorded.task(trajectory["task_id"])
         return candidate_of(
-            trajectory,
+            whole_episode(trajectory, self.recorded.trajectories, task),
             self.recorded.tool_calls.get(i, ()),
             verdicts,
-            self.recorded.task(trajectory["task_id"]),
+            task,
             status,
             self.run.config.judging.decision,
             simulations=self.simulations.get(i, ()),
@@ -131,7 +133,7 @@ class GradingStage(Judged):
         # a pilot's few tasks need not have what those of the whole run will
         if rubric is not None and rubric.change and isinstance(self.run.config, GradeConfig):
             rubric.check_ids(criteria_of(self.run.dataset))
-        ended = ("trajectory_id", "termination_reason", "parent_call_id")
+        ended = ("trajectory_id", "termination_reason", "session", "parent_call_id")
         rows = self.run.dataset.in_commits("trajectories", ended)
         return plan_grading(chain.from_iterable(rows), grading_id=self.grading_id)
 
@@ -226,7 +228,7 @@ class CurationStage(Judged):
     needs_all = True
 
     def plan(self) -> list[Item]:
-        conversations: list[SubAgentTurns] = []
+        conversations: list[FollowingTurns] = []
         rows = decide_all(
             self._candidates(conversations),
             grading_id=self.grading_id,
@@ -252,9 +254,10 @@ class CurationStage(Judged):
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
         return ItemResult({"curation": item.data["rows"]})
 
-    def _candidates(self, conversations: list[SubAgentTurns]) -> Iterator[CurationCandidate]:
+    def _candidates(self, conversations: list[FollowingTurns]) -> Iterator[CurationCandidate]:
         """In commit order, so that what belongs to a trajectory is read together with it.
-        Sub-agents' conversations are no candidates: they are added to `conversations`."""
+        Sub-agents' conversations and later ones with the user are no candidates: they are added to
+        `conversations`."""
         tried = trials(self.run.dataset, self.grading_id)
         minimum = self.run.config.judging.minimum_quality
         status = judge_status_of(judge_rates(tried), minimum)
@@ -265,13 +268,14 @@ class CurationStage(Judged):
             "termination_reason",
             "messages",
             "episode_id",
+            "session",
             "parent_call_id",
         )
         for rows in self.run.dataset.in_commits("trajectories", (*columns, "models", "error")):
             for row in rows:
-                if row["parent_call_id"] is not None:
+                if not is_episode(row):
                     calls = self.recorded.tool_calls.get(row["episode_id"], ())
-                    conversations.append(SubAgentTurns.of(row, calls))
+                    conversations.append(FollowingTurns.of(row, calls))
                     continue
                 if candidate := self.candidate(row, status):
                     yield candidate

@@ -23,6 +23,12 @@ class QuotableText(NamedTuple):
     """In the form in which quotes are compared."""
 
 
+ANOTHER = (
+    "Another conversation begins here, some time later. The assistant remembers nothing of the "
+    "earlier ones but its notes."
+)
+
+
 class MaterialShown(NamedTuple):
     shown: dict[str, Any]
     """What prompts are given of it: `instructions`, `tools`, `changes`, `transcript`."""
@@ -48,11 +54,13 @@ def material_of(
 
 def transcript_of(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What was said and done, as the judge reads it: no ids, no reasoning. A result that does not
-    name its tool has the name of its call."""
+    name its tool has the name of its call. Between the conversations of an episode it says so."""
     transcript: list[dict[str, Any]] = []
     names: dict[Any, str] = {}
     for message in messages:
         if message["role"] == "system":
+            if transcript:
+                transcript.append({"role": "system", "content": ANOTHER})
             continue
         entry: dict[str, Any] = {"role": message["role"], "content": text_of(message)}
         if message["role"] == "tool":
@@ -93,7 +101,8 @@ def _parsed(text: str) -> Any:
 
 
 def instructions_of(messages: Sequence[Mapping[str, Any]]) -> str:
-    return "\n\n".join(text_of(m) for m in messages if m["role"] == "system")
+    """Once, where several conversations begin with the same."""
+    return "\n\n".join(dict.fromkeys(text_of(m) for m in messages if m["role"] == "system"))
 
 
 def changes_of(calls: Sequence[Row]) -> list[dict[str, Any]]:

@@ -107,12 +107,14 @@ SELECT t.* EXCLUDE (run_id, schema_version, fidelities, judge_standing),
 FROM trajectories AS t LEFT JOIN domains AS d USING (domain_id) LEFT JOIN tasks AS k USING (task_id)
 WHERE list_contains($1, t.trajectory_id)"""
 
-# an episode's calls stand under its id; a sub-agent's conversation shows those that it made
+# an episode's calls stand under its id; each of its conversations shows those that were made in it
 _CALLS = """
 SELECT t.trajectory_id, tool_call_id, c.executed_by, is_error, error_code, injected_outcome,
   policy_violations, actor, turn, name, arguments, observation, state_diff
-FROM tool_calls AS c JOIN trajectories AS t ON c.trajectory_id = t.trajectory_id
-  OR (c.trajectory_id = t.episode_id AND c.parent_call_id = t.parent_call_id)
+FROM tool_calls AS c JOIN trajectories AS t
+  ON c.trajectory_id = coalesce(t.episode_id, t.trajectory_id)
+  AND coalesce(c.session, 0) = coalesce(t.session, 0)
+  AND (c.parent_call_id = t.parent_call_id OR t.parent_call_id IS NULL)
 WHERE list_contains($1, t.trajectory_id) ORDER BY t.trajectory_id, call_index"""
 
 _VERDICTS = """

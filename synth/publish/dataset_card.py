@@ -93,7 +93,8 @@ MEANINGS = {
     "num_tool_calls": "Calls",
     "num_errors": "Calls that returned an error",
     "num_recovered": "Errors after which the same tool succeeded",
-    "executed_by": "How calls were executed: state_machine, mcp, code, llm, cassette, sub_agent",
+    "executed_by": "How calls were executed: state_machine, mcp, code, llm, cassette, sub_agent, "
+    "notes",
     "episode_id": "The trajectory that decides about this one: itself (also null), or its agent's",
     "session": "Which of the episode's conversations with the user it belongs to, from 0",
     "parent_call_id": "The call whose sub-agent speaks here; null for the agent itself",

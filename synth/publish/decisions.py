@@ -129,7 +129,8 @@ ORDER BY happened_at DESC LIMIT 1"""
 _RUBRICS = """
 SELECT json_extract(rubric, '$.pass_threshold')::DOUBLE AS pass_threshold, count(*) AS n
 FROM trajectories JOIN tasks USING (task_id)
-WHERE accepted IS NOT NULL AND parent_call_id IS NULL GROUP BY ALL ORDER BY ALL"""
+WHERE accepted IS NOT NULL AND parent_call_id IS NULL AND coalesce(session, 0) = 0
+GROUP BY ALL ORDER BY ALL"""
 
 # 'code' comes before 'judge', so of a criterion code's verdict counts where it has one
 _CRITERIA = f"""
@@ -148,12 +149,14 @@ _DECIDED_BY = """
 SELECT coalesce(decided_by, 'not noted') AS name, count(*) AS n,
   count(*) FILTER (accepted) AS accepted
 FROM trajectories
-WHERE accepted IS NOT NULL AND parent_call_id IS NULL GROUP BY ALL ORDER BY n DESC, name"""
+WHERE accepted IS NOT NULL AND parent_call_id IS NULL AND coalesce(session, 0) = 0
+GROUP BY ALL ORDER BY n DESC, name"""
 
 _JUDGED = """
 SELECT count(*) AS judged, count(*) FILTER (self_judged) AS self_judged
 FROM trajectories
-WHERE parent_call_id IS NULL AND judge_status IS NOT NULL AND self_judged IS NOT NULL"""
+WHERE parent_call_id IS NULL AND coalesce(session, 0) = 0 AND judge_status IS NOT NULL
+  AND self_judged IS NOT NULL"""
 
 NO_FAILURE = ("near_duplicate", "sequence_quota")
 """Drop reasons that speak against no trajectory by itself."""
@@ -164,4 +167,5 @@ SELECT drop_reason AS reason, coalesce(failed_criterion, '') AS criterion, count
   count(*) FILTER (attributed_to IS NULL AND drop_reason IN {NO_FAILURE}) AS nobody,
   count(*) FILTER (attributed_to IS NULL AND drop_reason NOT IN {NO_FAILURE}) AS "not noted"
 FROM trajectories
-WHERE accepted = false AND parent_call_id IS NULL GROUP BY ALL ORDER BY n DESC, reason, criterion"""
+WHERE accepted = false AND parent_call_id IS NULL AND coalesce(session, 0) = 0
+GROUP BY ALL ORDER BY n DESC, reason, criterion"""

@@ -57,7 +57,7 @@ WITH attempts AS (
     a.accepted OR a.drop_reason IN {PASSED} AS passed
   FROM trajectories AS a JOIN tasks AS t USING (task_id)
   LEFT JOIN domains AS d ON d.domain_id = t.domain_id
-  WHERE a.accepted IS NOT NULL AND a.parent_call_id IS NULL
+  WHERE a.accepted IS NOT NULL AND a.parent_call_id IS NULL AND coalesce(a.session, 0) = 0
     AND a.termination_reason NOT IN {tuple(sorted(OUTSIDE))}
     AND a.drop_reason IS DISTINCT FROM '{FAULTY_TASK}')
 SELECT value, count(DISTINCT task_id) AS tasks, count(*) AS attempts,

@@ -182,7 +182,7 @@ def _count(column: str, condition: str = "true") -> str:
 # the name is found before that of the whole view
 _EPISODES = """
 CREATE TEMP VIEW trajectories AS
-SELECT * FROM memory.main.trajectories WHERE parent_call_id IS NULL"""
+SELECT * FROM memory.main.trajectories WHERE parent_call_id IS NULL AND coalesce(session, 0) = 0"""
 
 _TOTALS = """
 SELECT count(*) AS trajectories,

@@ -4,9 +4,9 @@ Code tells it from the rows of `tool_calls` alone, so every dataset can be grade
 are waste: a call that repeats an earlier one and gets the same answer while nothing was changed in
 between, and a call that is refused in the very words in which it was refused before. Nothing else
 is: a look-up informs even where it finds nothing, and pages, tries after an error that passes and
-looks after a change are no repeats. Where a repeat may have had a reason (the user spoke since, or
-the tool reads a world that others change), or where more calls were made than are known to do and
-nothing used what some of them found, code cannot tell.
+looks after a change are no repeats; notes do not count. Where a repeat may have had a reason (the
+user spoke since, or the tool reads a world that others change), or where more calls were made than
+are known to do and nothing used what some of them found, code cannot tell.
 """
 
 import json
@@ -48,6 +48,7 @@ def economy_of(
     cannot tell. `calls`: rows of `tool_calls`, in call order; `tools`: what the agent was offered;
     `known`: so many calls are known to do, which by itself makes no further call a waste.
     """
+    calls = [call for call in calls if call["executed_by"] != "notes"]
     own = [call for call in calls if call["actor"] == "agent"]
     found = _in_vain(calls, _spoken_before(messages), {tool["name"]: tool for tool in tools})
     enough = f" where {known} are known to do" if known and len(own) > known else ""

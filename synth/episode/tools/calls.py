@@ -62,6 +62,8 @@ class CallRecord(NamedTuple):
     actor: Actor = "agent"
     parent_call_id: str | None = None
     """The call of `delegate` whose sub-agent made this one."""
+    session: int = 0
+    """The conversation of the episode that it was made in."""
 
     def message(self) -> dict[str, Any]:
         return {
@@ -113,6 +115,7 @@ class Caller:
         actor: Actor = "agent",
         place: int = 0,
         parent_call_id: str | None = None,
+        session: int = 0,
     ) -> list[CallRecord]:
         """Make the calls one after the other, in their order. Nothing is kept yet. `place`: how
         many calls of their message came before them."""
@@ -127,7 +130,8 @@ class Caller:
             )
             for i, call in enumerate(calls)
         ]
-        return [record._replace(parent_call_id=parent_call_id) for record in made]
+        place_told = {"parent_call_id": parent_call_id, "session": session}
+        return [record._replace(**place_told) for record in made]
 
     def keep(self, records: Sequence[CallRecord]) -> None:
         """Make `records` part of the episode: as they were run, or as a journal has them."""

@@ -29,6 +29,7 @@ from synth.episode.tools.domain_executors import (
     StateMachineExecutor,
 )
 from synth.episode.tools.mcp_executor import McpExecutor
+from synth.episode.tools.notes import NOTE_TOOLS, NotesExecutor
 from synth.episode.tools.simulator import Answers, SimulateConfig
 from synth.episode.tools.tool_result import ExecutedBy, ToolResult
 from synth.rubrics.built_in import BUILT_IN, Kinds
@@ -213,7 +214,11 @@ def executors_for(
     made: dict[tuple[str, bool], Executor] = {}
     shared_states: dict[str, SharedState] = {}
     routes: dict[str, Executor] = {}
+    notes = NotesExecutor()
     for tool in tools:
+        if tool in NOTE_TOOLS:
+            routes[tool["name"]] = notes
+            continue
         name = tool["server"] or tool["domain_id"]
         plays = catalogue.is_simulated(tool)
         if (name, plays) not in made:

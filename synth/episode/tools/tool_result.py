@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, NamedTuple
 
-ExecutedBy = Literal["state_machine", "mcp", "code", "llm", "cassette", "sub_agent"]
+ExecutedBy = Literal["state_machine", "mcp", "code", "llm", "cassette", "sub_agent", "notes"]
 Changes = list[dict[str, Any]]
 
 

@@ -106,13 +106,15 @@ class Scene:
     """Whether the task is still open as far as code can tell; None where it cannot be solved.
     Looks at the whole rubric: asked only when it matters."""
     turn: int
-    """Messages of the agent so far."""
+    """Messages of the agent so far, in all conversations of the episode."""
     calls: Sequence[CallRecord]
     """Calls that this user has made so far."""
     act: Callable[[Sequence[UserCall]], Awaitable[Sequence[CallRecord]]]
     """Makes calls of the user's own tools."""
     note: Callable[[UserFault], None]
     """Writes down what was wrong with a turn."""
+    turns_before: int = 0
+    """Messages of the agent in the conversations before this one."""
 
 
 class User(Protocol):
@@ -150,19 +152,21 @@ class LlmUser:
             wishes=brief["wishes"],
             facts=brief["facts"],
             own_tools=[in_short(tool) for tool in tools],
+            earlier=brief.get("earlier", ()),
         )
+        self._conversation = f"{brief['session']}." if brief.get("session") else ""
         self._system: str = prompt.messages[0]["content"]
         self._instructions = _rules()
 
     async def reply(self, scene: Scene) -> UserTurn:
         acted = await self._act(scene) if self._tools else []
         calls = [*scene.calls, *acted]
-        messages = conversation_for_user(scene.messages, calls)
+        messages = conversation_for_user(scene.messages, calls, scene.turns_before)
         talk = self._talk(scene.messages, calls)
         turn = len(talk.own)
         system, words, doubted = self._system, "", False
         for attempt in range(self._retries + 1):
-            step = f"user-{turn}" + (f"-again-{attempt}" if attempt else "")
+            step = f"user-{self._conversation}{turn}" + (f"-again-{attempt}" if attempt else "")
             said = await self._ask(
                 [{"role": "system", "content": system}, *messages], step, scene, attempt
             )
@@ -233,7 +237,8 @@ class LlmUser:
         made: list[CallRecord] = []
         offered = [openai_tool(tool) for tool in self._tools.values()]
         for number in range(MAX_ACTS):
-            messages = conversation_for_user(scene.messages, [*scene.calls, *made])
+            calls = [*scene.calls, *made]
+            messages = conversation_for_user(scene.messages, calls, scene.turns_before)
             answer = await self._llm.chat(
                 "user",
                 [{"role": "system", "content": self._system}, *messages],
@@ -279,21 +284,24 @@ def _rules() -> frozenset[tuple[str, ...]]:
     runs: set[tuple[str, ...]] = set()
     for knowledge, level in itertools.product(*_BRANCHES):
         shown = persona | {"age": 1, "knowledge": knowledge, "language_level": level}
-        prompt = render(PROMPT, persona=shown, own_tools=[""], **nothing)
+        prompt = render(PROMPT, persona=shown, own_tools=[""], earlier=[""], **nothing)
         runs |= word_runs(prompt.messages[0]["content"])
     return frozenset(runs)
 
 
 def conversation_for_user(
-    messages: Sequence[Mapping[str, Any]], calls: Sequence[CallRecord] = ()
+    messages: Sequence[Mapping[str, Any]],
+    calls: Sequence[CallRecord] = (),
+    turns_before: int = 0,
 ) -> list[dict[str, Any]]:
     """The conversation from the other side: what was said aloud, the roles changed over, and the
-    user's own calls before the words that followed them."""
+    user's own calls before the words that followed them. `turns_before`: messages of the agent
+    before those."""
     talk: list[dict[str, Any]] = [{"role": "user", "content": GREETING}]
     by_turn: dict[int, list[CallRecord]] = {}
     for call in calls:
         by_turn.setdefault(call.turn, []).append(call)
-    turn = 0
+    turn = turns_before
     for message in messages:
         content = message.get("content") or ""
         if message["role"] == "user":

@@ -20,7 +20,7 @@ from synth.episode.config import DelegationConfig, EpisodeConfig
 from synth.episode.delegation import NAME, TOOL
 from synth.episode.replay import replay_rows
 from synth.episode.rollout import RolloutConfig, plan_rollouts, run_rollout
-from synth.judging.curation import SubAgentTurns, following, train_turns
+from synth.judging.curation import FollowingTurns, following, train_turns
 from synth.judging.grading import plan_grading
 from synth.llm.settings.config import RoleConfig
 from synth.publish.export_messages import what_is_wrong
@@ -293,7 +293,7 @@ def test_a_conversation_is_kept_with_its_episode_and_only_when_it_is_whole(
 ) -> None:
     tables = play(WELL, tmp_path)[0].tables
     episode, conversation = tables["trajectories"]
-    told = SubAgentTurns.of(conversation | {"termination_reason": reason}, tables["tool_calls"])
+    told = FollowingTurns.of(conversation | {"termination_reason": reason}, tables["tool_calls"])
     decided = {"accepted": drop_reason is None, "drop_reason": drop_reason, "score": 0.9}
     decided |= {"trajectory_id": episode["trajectory_id"], "train_turns": [True]}
     (row,) = following([decided], [told])
