@@ -43,6 +43,7 @@ from synth.tasks.proof.search import MAX_NODES, shortest_plan
 from synth.tasks.proof.shortening import shortened
 from synth.tasks.proof.unsolvable import Others, alternatives, irrelevant_goal, unclear
 from synth.tasks.proof.waiting import shortest_wait
+from synth.tasks.sessions import in_sessions
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.growth.grown_seed import GrownSeed
@@ -124,12 +125,14 @@ class DomainTasks:
         shares: Complexity,
         disclosure: str,
         dual_control: float = 0.0,
+        sessions: float = 0.0,
         fits: Callable[[Draft], bool] = lambda draft: True,
     ) -> tuple[str, Draft, Proof]:
         """(declared complexity, draft, proof). UnprovedError when no try leads to a proof.
 
-        `dual_control`: share of tasks of which the user must do a step, where it has tools; `fits`:
-        which drafts may become the task.
+        `dual_control`: share of tasks of which the user must do a step, where it has tools;
+        `sessions`: share of normal tasks over several conversations; `fits`: which drafts may
+        become the task.
         """
         rng = rng_of(item_id, "task")
         complexity, num_goals = complexity_of(shares, rng)
@@ -144,13 +147,17 @@ class DomainTasks:
         dual = bool(self._own) and rng_of(item_id, "dual_control").random() < dual_control
         if dual:
             variant = "normal"
+        returns = variant == "normal" and not dual
+        returns = returns and rng_of(item_id, "sessions").random() < sessions
+        if returns:
+            num_goals = max(2, num_goals)
         band = band_of(item_id, self._lengths)
         if band is not None and band.is_long and len(self.tools) < LEAST_TOOLS:
             raise UnprovedError("too_few_tools", f"{len(self.tools)} at hand")
         failure = UnprovedError("no_goal_found")
         for attempt in range(ATTEMPTS):
             own = rng_of(item_id, "draft", attempt)
-            dual = dual and attempt < ATTEMPTS // 2
+            dual, returns = (wanted and attempt < ATTEMPTS // 2 for wanted in (dual, returns))
             if attempt == ATTEMPTS // 2:
                 variant = "normal"
             try:
@@ -159,6 +166,9 @@ class DomainTasks:
                     failure = UnprovedError("of_another_split")
                     continue
                 draft = self._disclosed(draft, disclosure, rng_of(item_id, "reveals"))
+                if returns:
+                    draft = in_sessions(self._domain, draft, rng_of(item_id, "returns", attempt))
+                    complexity = complexity_with(len(draft.goals))
                 proof = prove(self._domain, draft, self.tools, self._extensions, own=self._own)
                 if band is not None and draft.variant != "no_tool":
                     check_length(band, draft, proof)

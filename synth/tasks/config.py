@@ -129,6 +129,7 @@ class TaskConfig(Config):
             "heldout_share": 0.1,
             "growth": {"shares": {"seed": 1.0}, "per_domain": 4},
             "lengths": {},
+            "sessions": 0.05,
         }
     )
 
@@ -149,6 +150,10 @@ class TaskConfig(Config):
 
     dual_control: float = Field(default=0.05, ge=0.0, le=1.0)
     """Share of tasks of which the user must do a step, in domains whose users own tools."""
+
+    sessions: float = Field(default=0.05, ge=0.0, le=1.0)
+    """Share of normal tasks in domains that are brought in two or three conversations, where the
+    agent has to keep notes in between."""
 
     variants: VariantShares = VariantShares()
     """How often tasks in a domain are of a variant that is not the normal one."""

@@ -60,10 +60,13 @@ ABOUT_GOALS: frozenset[Operator] = frozenset({"longer", "shorter"})
 
 def can_have(operator: Operator, task: Row, agent: Row, tools: Mapping[str, Row]) -> bool:
     """Whether the operator can change the task, as far as its row tells. Tasks on live servers, on
-    code and on tools without programs have no operator: their proof is another one."""
+    code and on tools without programs have no operator: their proof is another one. What is said
+    when in several conversations stays."""
     if task["domain_id"] is None or any(t not in tools for t in agent["tool_ids"]):
         return False
     brief = task["user_brief"]
+    if operator not in TOOLS_ALONE and brief.get("sessions"):
+        return False
     match operator:
         case "more_tools":
             # a tool of another domain could grant what no tool at hand can

@@ -38,7 +38,7 @@ from synth.tasks.words.readings import PROMPT as READING_PROMPT
 from tool_specs.domains.catalogue import is_users
 from tool_specs.domains.domain import Domain
 
-STAGE_VERSION = 16
+STAGE_VERSION = 17
 
 FIRST_ROUND: dict[str, None] = dict.fromkeys(("parent_task_id", "operator", "round"))
 """Of a task that is derived from no other."""
@@ -239,6 +239,7 @@ def in_domain(
         shares=config.shares,
         disclosure=persona["disclosure"],
         dual_control=config.dual_control,
+        sessions=config.sessions,
         fits=is_of_its_split,
     )
     return MadeTask(*made, about_words(domain, made[1]))

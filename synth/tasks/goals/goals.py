@@ -42,8 +42,9 @@ class Fact(Strict):
     """Whether the agent can tell that it lacks the fact: what only narrows a search, or what a
     tool can do without, nobody would ask for."""
 
-    when: Literal["opening", "asked"] = "opening"
-    """Told with the user goal it belongs to, or only when asked."""
+    when: Literal["opening", "asked", "earlier"] = "opening"
+    """Told with the user goal it belongs to, or only when asked, or in the first of several
+    conversations, to be kept for a later one."""
 
 
 class Asked(Strict):
@@ -119,6 +120,9 @@ class Goal(Strict):
     after: bool = False
     """Said in one breath with the goal before it, and to be done only after that one."""
 
+    session: int = 0
+    """The conversation in which it is brought up."""
+
     awaited: Awaited | None = None
     """What has to be waited for; the wait is the step before the call."""
 
@@ -148,6 +152,11 @@ class Draft(Strict):
     @property
     def plan(self) -> tuple[Step, ...]:
         return tuple(step for goal in self.goals for step in goal.steps)
+
+    @property
+    def num_sessions(self) -> int:
+        """Conversations over which the goals are brought."""
+        return self.goals[-1].session + 1
 
     @property
     def user_steps(self) -> tuple[Step, ...]:

@@ -10,7 +10,7 @@ from records.tables.schemas import Row
 from synth.llm.client import LLM
 from synth.llm.structured import InvalidOutputError
 from synth.prompts.templates import Prompt, render
-from synth.tasks.goals.goals import Draft
+from synth.tasks.goals.goals import Draft, Goal
 from synth.tasks.proof.proving import UnprovedError
 from synth.tasks.words.checks import faults_of, said_together
 from synth.tasks.words.readings import misread
@@ -55,6 +55,7 @@ def steps_for_words(draft: Draft) -> list[dict[str, Any]]:
             "result": [asked.label for asked in goal.asks],
         }
         | ({"wish": _without_kept_back(goal.wish, draft)} if goal.wish else {})
+        | ({"conversation": goal.session + 1} if draft.num_sessions > 1 else {})
         | ({"after": "only once the step before it is done"} if goal.after else {})
         | ({"form": goal.form.replace("_", " ")} if goal.form != "plain" else {})
         | ({"once": goal.awaited.happens} if goal.awaited else {})
@@ -63,9 +64,9 @@ def steps_for_words(draft: Draft) -> list[dict[str, Any]]:
 
 
 def _without_kept_back(text: str, draft: Draft) -> str:
-    """The text, with the values that the person keeps back replaced by what they are."""
+    """The text, with the values that the person does not say with it replaced by what they are."""
     for fact in (fact for goal in draft.goals for fact in goal.known):
-        if fact.when == "asked":
+        if fact.when != "opening":
             text = re.sub(rf"(?<!\w){re.escape(str(fact.value))}(?!\w)", f"the {fact.label}", text)
     return text
 
@@ -76,6 +77,14 @@ def schema_for(draft: Draft) -> dict[str, Any]:
     def exactly(count: int) -> dict[str, Any]:
         return {"type": "array", "items": text, "minItems": count, "maxItems": count}
 
+    back = {
+        "type": "object",
+        "properties": {"situation": text, "opening": text},
+        "required": ["situation", "opening"],
+        "additionalProperties": False,
+    }
+    returns = {"type": "array", "items": back}
+    returns |= dict.fromkeys(("minItems", "maxItems"), draft.num_sessions - 1)
     name = {"type": "string", "minLength": 1, "maxLength": 120}
     properties = {
         "implausible": {"type": "string", "maxLength": 400},
@@ -85,7 +94,7 @@ def schema_for(draft: Draft) -> dict[str, Any]:
         "opening": text,
         "wishes": exactly(len(said_together(draft))),
         "asks": exactly(sum(len(goal.asks) for goal in draft.goals)),
-    }
+    } | ({"keep": text, "returns": returns} if draft.num_sessions > 1 else {})
     return {
         "type": "object",
         "properties": properties,
@@ -99,8 +108,14 @@ def prompt_for(draft: Draft, *, item_id: str, domain: dict[str, Any], persona: R
     shown |= {column: persona[column] for column in MANNER if persona.get(column)}
     shown |= {"style": persona["communication_style"], "preferences": persona["preferences"]}
     relation = rng_of(item_id, "relation").choice(RELATIONS)
-    steps = steps_for_words(draft)
-    return render(PROMPT, domain=domain, persona=shown, relation=relation, steps=steps)
+    return render(
+        PROMPT,
+        domain=domain,
+        persona=shown,
+        relation=relation,
+        steps=steps_for_words(draft),
+        conversations=draft.num_sessions,
+    )
 
 
 async def write_brief(
@@ -152,12 +167,21 @@ async def write_brief(
 
 
 def user_brief(draft: Draft, words: dict[str, Any]) -> dict[str, Any]:
-    """Facts told twice stand once, with the first wish that needs them; labels name one value."""
+    """Facts told twice stand once, with the first wish that needs them; labels name one value. What
+    is to be kept for a later conversation is the last wish of the first."""
     facts: list[dict[str, Any]] = []
     told: list[tuple[str, Any]] = []
-    for number, group in enumerate(said_together(draft)):
-        for fact in (fact for goal in group for fact in goal.known):
-            entry = {"label": fact.label, "value": fact.value, "when": fact.when, "goal": number}
+    groups = said_together(draft)
+    wishes = [wish.strip() for wish in words["wishes"]]
+    to_keep = sum(group[0].session == 0 for group in groups)
+    if draft.num_sessions > 1:
+        wishes.insert(to_keep, words["keep"].strip())
+    for number, group in enumerate(groups):
+        for goal, fact in ((one, fact) for one in group for fact in one.known):
+            place = {"when": fact.when, "goal": number + (goal.session > 0)}
+            if fact.when == "earlier":
+                place = {"when": "opening", "goal": to_keep}
+            entry = {"label": fact.label, "value": fact.value} | place
             if (fact.label, fact.value) in told:
                 continue
             told.append((fact.label, fact.value))
@@ -170,6 +194,18 @@ def user_brief(draft: Draft, words: dict[str, Any]) -> dict[str, Any]:
         "relation": words["relation"].strip(),
         "situation": words["situation"].strip(),
         "opening": words["opening"].strip(),
-        "wishes": [wish.strip() for wish in words["wishes"]],
+        "wishes": wishes,
         "facts": facts,
-    }
+    } | ({"sessions": _sessions(groups, words)} if draft.num_sessions > 1 else {})
+
+
+def _sessions(groups: list[list[Goal]], words: dict[str, Any]) -> list[dict[str, Any]]:
+    """What each conversation is about: its words, how many of the wishes are brought in it, and
+    how many of these, its last ones, are only to be kept."""
+    said = [{name: words[name] for name in ("situation", "opening")}, *words["returns"]]
+    return [
+        {name: text.strip() for name, text in part.items()}
+        | {"wishes": sum(group[0].session == number for group in groups) + (number == 0)}
+        | {"keeps": int(number == 0)}
+        for number, part in enumerate(said)
+    ]

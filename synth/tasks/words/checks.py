@@ -18,6 +18,9 @@ LEAST_QUOTE = 4
 TELLING_NUMBER = 10
 """Whole numbers below it stand in many a text without telling anything."""
 
+KEEP = "`keep`"
+"""Where the words say what the assistant is to keep for a later conversation."""
+
 _PLAIN_WORDS = frozenset(("none", "no", "yes"))
 """Values for which people have many words: `no reminders, please`."""
 
@@ -48,10 +51,16 @@ def faults_of(
     requests = {"the opening": words["opening"]} | {
         f"wish {number}": text for number, text in enumerate(words["wishes"], 1)
     }
+    situations = {"the situation": words["situation"]}
+    for number, back in enumerate(words.get("returns", ()), 2):
+        requests[f"the opening of conversation {number}"] = back["opening"]
+        situations[f"the situation of conversation {number}"] = back["situation"]
+    if "keep" in words:
+        requests[KEEP] = words["keep"]
     return [
         *(f"{missing} is missing" for missing in lacks(draft, words)),
-        *told_too_early(draft, requests | {"the situation": words["situation"]}),
-        *foretold(draft, requests | {"the situation": words["situation"]}),
+        *told_too_early(draft, requests | situations),
+        *foretold(draft, requests | situations),
         *unasked(draft, words),
         *internal_names(draft, requests),
         *(
@@ -64,15 +73,26 @@ def faults_of(
 
 
 def lacks(draft: Draft, words: dict[str, Any]) -> list[str]:
-    """Values that the words do not hold: in the opening those of the first wish that are told at
-    once, in a wish of several goals those of the later ones, and in each wish what no call takes
-    and it hangs on, such as a limit."""
+    """Values that the words do not hold: in the opening of a conversation those of its first wish
+    that are told at once, in a wish of several goals those of the later ones, in each wish what no
+    call takes and it hangs on, such as a limit, and what is to be kept in what asks to keep it."""
     groups = said_together(draft)
-    first = [fact for goal in groups[0] for fact in goal.known if fact.when == "opening"]
-    missing = [
-        f"{fact.label} {fact.value} in the opening"
-        for fact in first
-        if not says(words["opening"], fact)
+    openings = [words["opening"], *(back["opening"] for back in words.get("returns", ()))]
+    missing = []
+    for number, opening in enumerate(openings):
+        first = next(group for group in groups if group[0].session == number)
+        place = "the opening" + (f" of conversation {number + 1}" if number else "")
+        missing += [
+            f"{fact.label} {fact.value} in {place}"
+            for goal in first
+            for fact in goal.known
+            if fact.when == "opening" and not says(opening, fact)
+        ]
+    missing += [
+        f"{fact.label} {fact.value} in {KEEP}"
+        for goal in draft.goals
+        for fact in goal.known
+        if fact.when == "earlier" and not says(words["keep"], fact)
     ]
     missing += [
         f"{fact.label} {fact.value} in wish {number}"
@@ -108,16 +128,20 @@ def _says_month(text: str, fact: Fact) -> bool:
 
 
 def told_too_early(draft: Draft, requests: dict[str, str]) -> Iterator[str]:
-    """Values that the person tells only when asked and that stand in a request all the same."""
+    """Values that the person tells only when asked, or only to be kept, and that stand in another
+    place all the same."""
     known = [fact for goal in draft.goals for fact in goal.known]
     at_once = [fact.value for fact in known if fact.when == "opening"]
-    kept = {fact.label: fact for fact in known if fact.when == "asked"}
+    kept = {fact.label: fact for fact in known if fact.when != "opening"}
     for place, text in requests.items():
         for fact in kept.values():
             if fact.value in at_once or not _tells(fact.value):
                 continue
+            if fact.when == "earlier" and place == KEEP:
+                continue
             if mentions(text, fact.value):
-                yield f"{place} tells {fact.label} {fact.value}, which is told only when asked"
+                told = "is told only when asked" if fact.when == "asked" else f"{KEEP} alone tells"
+                yield f"{place} tells {fact.label} {fact.value}, which {told}"
 
 
 def foretold(draft: Draft, requests: dict[str, str]) -> Iterator[str]:
