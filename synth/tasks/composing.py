@@ -125,14 +125,12 @@ class DomainTasks:
         shares: Complexity,
         disclosure: str,
         dual_control: float = 0.0,
-        sessions: float = 0.0,
         fits: Callable[[Draft], bool] = lambda draft: True,
     ) -> tuple[str, Draft, Proof]:
         """(declared complexity, draft, proof). UnprovedError when no try leads to a proof.
 
-        `dual_control`: share of tasks of which the user must do a step, where it has tools;
-        `sessions`: share of normal tasks over several conversations; `fits`: which drafts may
-        become the task.
+        `dual_control`: share of tasks of which the user must do a step, where it has tools; `fits`:
+        which drafts may become the task.
         """
         rng = rng_of(item_id, "task")
         complexity, num_goals = complexity_of(shares, rng)
@@ -148,7 +146,7 @@ class DomainTasks:
         if dual:
             variant = "normal"
         returns = variant == "normal" and not dual
-        returns = returns and rng_of(item_id, "sessions").random() < sessions
+        returns = returns and rng_of(item_id, "sessions").random() < self._forms.sessions
         if returns:
             num_goals = max(2, num_goals)
         band = band_of(item_id, self._lengths)

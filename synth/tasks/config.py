@@ -116,6 +116,7 @@ class TaskConfig(Config):
                 "fallback": 0.06,
                 "corrected": 0.05,
                 "traded": 0.25,
+                "sessions": 0.05,
             },
             "personas_per_block": 16,
             "max_turns": {"base": 8, "per_step": 2, "per_goal": 4, "on_code": 48},
@@ -129,7 +130,6 @@ class TaskConfig(Config):
             "heldout_share": 0.1,
             "growth": {"shares": {"seed": 1.0}, "per_domain": 4},
             "lengths": {},
-            "sessions": 0.05,
         }
     )
 
@@ -151,10 +151,6 @@ class TaskConfig(Config):
     dual_control: float = Field(default=0.05, ge=0.0, le=1.0)
     """Share of tasks of which the user must do a step, in domains whose users own tools."""
 
-    sessions: float = Field(default=0.05, ge=0.0, le=1.0)
-    """Share of normal tasks in domains that are brought in two or three conversations, where the
-    agent has to keep notes in between."""
-
     variants: VariantShares = VariantShares()
     """How often tasks in a domain are of a variant that is not the normal one."""
 
@@ -165,7 +161,7 @@ class TaskConfig(Config):
     """How the user goals of one task hang together."""
 
     forms: FormShares = FormShares()
-    """How many user goals have structure, in domains."""
+    """How many user goals and tasks have structure, in domains."""
 
     growth: GrowthShares = GrowthShares()
     """Sizes of the states that tasks on domains start in: large ones grow from the domain's

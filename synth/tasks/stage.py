@@ -239,7 +239,6 @@ def in_domain(
         shares=config.shares,
         disclosure=persona["disclosure"],
         dual_control=config.dual_control,
-        sessions=config.sessions,
         fits=is_of_its_split,
     )
     return MadeTask(*made, about_words(domain, made[1]))

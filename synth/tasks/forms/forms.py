@@ -50,6 +50,9 @@ class FormShares(Config):
     traded: float = Field(default=0.25, ge=0.0, le=1.0)
     """Share of the tasks against the policy or without the tool, of which the user takes something
     else in place of what cannot be had, where the tools at hand give it."""
+    sessions: float = Field(default=0.05, ge=0.0, le=1.0)
+    """Share of the normal tasks that are brought in two or three conversations, where the agent has
+    to keep notes in between."""
 
     @model_validator(mode="after")
     def _leave_room(self) -> Self:
@@ -77,6 +80,7 @@ ALL_PLAIN = FormShares(
     fallback=0,
     corrected=0,
     traded=0,
+    sessions=0,
 )
 
 

@@ -9,6 +9,7 @@ import pytest
 from records.digest import digest
 from synth.episode.sessions import num_sessions, part_of
 from synth.tasks.composing import DomainTasks
+from synth.tasks.forms.forms import FormShares
 from synth.tasks.goals.goals import Draft, Fact, Goal
 from synth.tasks.goals.variants import VariantShares
 from synth.tasks.lengths import Complexity
@@ -34,11 +35,12 @@ def made() -> list[tuple[Domain, Draft]]:
 
 
 def drafted(domain: Domain, number: int, share: float) -> Draft | None:
-    tasks = DomainTasks(domain, set(domain.programs), variants=NORMAL)
+    forms = FormShares(sessions=share)
+    tasks = DomainTasks(domain, set(domain.programs), variants=NORMAL, forms=forms)
     try:
         item = digest("sessions", domain.name, number)
         shares = Complexity(0.2, 0.4, 0.4)
-        return tasks.make(item, shares=shares, disclosure="mixed", sessions=share)[1]
+        return tasks.make(item, shares=shares, disclosure="mixed")[1]
     except UnprovedError:
         return None
 
