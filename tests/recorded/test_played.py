@@ -28,12 +28,13 @@ def by_code(one: dict[str, Any]) -> dict[str, bool | None]:
 
 
 def test_both_outcomes_are_there() -> None:
-    assert (len(PLAYED), len(ACCEPTED)) == (50, 42)
+    assert (len(PLAYED), len(ACCEPTED)) == (54, 45)
     assert {one["failed_criterion"] for one in PLAYED} == {
         None,
         "policy",
         "state",
         "truth",
+        "language",
         "user_part",
     }
 

@@ -106,9 +106,18 @@ def lacks(draft: Draft, words: dict[str, Any]) -> list[str]:
 
 def says(text: str, fact: Fact) -> bool:
     """Whether the text says the fact. A yes or no and `none` can be said in too many ways to look
-    for; the first day of a month is said as the month."""
+    for; the first day of a month is said as the month, and `in_depot` as in the depot."""
     is_plain_word = isinstance(fact.value, bool) or fact.value in _PLAIN_WORDS
-    return is_plain_word or mentions(text, fact.value) or _says_month(text, fact)
+    if is_plain_word or mentions(text, fact.value) or _says_month(text, fact):
+        return True
+    return _INTERNAL.fullmatch(str(fact.value)) is not None and _says_words(text, fact)
+
+
+def _says_words(text: str, fact: Fact) -> bool:
+    """Whether every word of a value from a list stands in one sentence of the text."""
+    wanted = set(str(fact.value).split("_"))
+    sentences = re.split(r"[.!?\n]", text.casefold())
+    return any(wanted <= set(_WORD.findall(sentence)) for sentence in sentences)
 
 
 def _says_month(text: str, fact: Fact) -> bool:

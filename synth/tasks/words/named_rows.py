@@ -14,7 +14,7 @@ def named_rows(domain: Domain, draft: Draft) -> dict[str, dict[str, str]]:
     to it: `{"SB-1001": {"learner": "Tariku Bekele", "reviewer": "Isabela Nogueira"}}`. What the
     user tells only when asked, or wants to be told, is left out."""
     environment = DomainEnvironment.of(domain, draft.initial_state)
-    yet_to_tell = {str(f.value) for g in draft.goals for f in g.known if f.when == "asked"}
+    yet_to_tell = {str(f.value) for g in draft.goals for f in g.known if f.when != "opening"}
     yet_to_tell |= {str(v) for g in draft.goals for asked in g.asks for v in asked.values}
     found = {}
     for entity, key in _named(domain, draft):
@@ -39,13 +39,29 @@ def _named(domain: Domain, draft: Draft) -> Iterator[tuple[str, str]]:
 def _referred(
     environment: DomainEnvironment, domain: Domain, entity: str, key: str
 ) -> Iterator[tuple[str, str]]:
+    """What the row refers to, and what that does in turn: whose parcel the claim is about."""
+    for name, to, other in _references(environment, domain, entity, key):
+        if called := _called(environment, domain, to, other):
+            yield words_of(name), called
+        for further, next_to, another in _references(environment, domain, to, other):
+            if called := _called(environment, domain, next_to, another):
+                yield f"{words_of(name)}'s {words_of(further)}", called
+
+
+def _references(
+    environment: DomainEnvironment, domain: Domain, entity: str, key: str
+) -> Iterator[tuple[str, str, str]]:
+    """(field, entity, key) of the rows that the row refers to."""
     row = environment.get(entity, key) or {}
     for name, field in domain.entities[entity].fields.items():
         if field.type == "ref" and field.to and row.get(name):
-            names = [
-                leaf.value
-                for leaf in leaves(environment, domain, field.to, row[name])
-                if isinstance(leaf.value, str) and moment_of(leaf.value) is None
-            ]
-            if names:
-                yield words_of(name), names[0]
+            yield name, field.to, row[name]
+
+
+def _called(environment: DomainEnvironment, domain: Domain, entity: str, key: str) -> str | None:
+    names = (
+        leaf.value
+        for leaf in leaves(environment, domain, entity, key)
+        if isinstance(leaf.value, str) and moment_of(leaf.value) is None
+    )
+    return next(names, None)
