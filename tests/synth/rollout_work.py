@@ -18,6 +18,7 @@ from synth.llm.client import LLM
 from synth.llm.gateway import Gateway
 from synth.llm.settings.config import RoleConfig
 from tests.synth.clinic import TASK, catalogue
+from tests.synth.returning import SEVERAL
 
 STORMY = EpisodeConfig(
     fault_injection=FaultInjectionConfig(
@@ -50,6 +51,12 @@ def work_delegated(folder: Path, url: str) -> None:
     write_atomic(folder.with_suffix(".json"), canonical_json(rows).encode())
 
 
+def work_returning(folder: Path, url: str) -> None:
+    """As `work`, one attempt at the task over two conversations."""
+    rows = asyncio.run(rollouts(folder, url, 1, task=SEVERAL))
+    write_atomic(folder.with_suffix(".json"), canonical_json(rows).encode())
+
+
 async def rollouts(
     folder: Path,
     url: str,
@@ -57,9 +64,10 @@ async def rollouts(
     in_flight: int = 1,
     simulate: SimulateConfig = SimulateConfig(),
     episode: EpisodeConfig = STORMY,
+    task: Row = TASK,
 ) -> dict[str, list[Row]]:
     config = RolloutConfig(attempts=num, episode=episode)
-    items = plan_rollouts([TASK], config=config, roles=roles(url))
+    items = plan_rollouts([task], config=config, roles=roles(url))
     gate = asyncio.Semaphore(in_flight)
     async with Gateway(roles(url), offline_app=create_app) as gateway:
         with ShardJournal(folder / "journal.sqlite") as journal:

@@ -3,11 +3,8 @@
 import asyncio
 import copy
 import json
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from queue import Queue
 from typing import Any
 
 import pytest
@@ -26,7 +23,7 @@ from synth.llm.settings.config import RoleConfig
 from synth.publish.export_messages import what_is_wrong
 from tests import killing
 from tests.synth.clinic import CANCEL, QUIET, TASK, calls, catalogue
-from tests.synth.llm.server import Server, answer, serve
+from tests.synth.llm.server import answer, in_thread
 from tests.synth.rollout_work import rows_in, work_delegated
 from tests.synth.scripted import ROLES, ScriptedApp, model
 
@@ -332,22 +329,3 @@ def test_killed_between_any_two_writes_nothing_is_paid_twice(tmp_path: Path) -> 
             assert paid <= needed + 1  # the one whose answer was on its way into the journal
             before, num_kills = len(provider.requests), num_kills + 1
     assert num_kills > needed
-
-
-@contextmanager
-def in_thread(reply: Callable[[int, Body], Body]) -> Iterator[Server]:
-    """The server in a loop and thread of its own: what is killed runs beside it."""
-    loop, found = asyncio.new_event_loop(), Queue[tuple[Server, asyncio.Future[None]]]()
-
-    async def run() -> None:
-        async with serve(reply) as server:
-            stop = loop.create_future()
-            found.put((server, stop))
-            await stop
-
-    thread = threading.Thread(target=loop.run_until_complete, args=(run(),), daemon=True)
-    thread.start()
-    server, stop = found.get(timeout=30)
-    yield server
-    loop.call_soon_threadsafe(stop.set_result, None)
-    thread.join(30)

@@ -20,6 +20,7 @@ from synth.judging.grading import Recorded, plan_grading
 from synth.judging.transcript import ANOTHER, transcript_of
 from synth.publish.export_messages import what_is_wrong
 from synth.rubrics.economy import economy_of
+from tests import killing
 from tests.synth.clinic import (
     AGENT,
     CANCEL,
@@ -33,31 +34,11 @@ from tests.synth.clinic import (
     play,
     says,
 )
+from tests.synth.llm.server import answer, in_thread
+from tests.synth.returning import BRIEF, COMES_BACK, SEVERAL
+from tests.synth.rollout_work import rows_in, work_returning
 from tests.synth.scripted import ROLES, ScriptedApp, model
 
-SITUATION = "You travel in March."
-COMES_BACK = "Hello again. Now is the time to cancel it, for the reason that I gave you."
-BRIEF: Row = {
-    "person": "Ingrid Solheim",
-    "relation": "the patient herself",
-    "situation": SITUATION,
-    "opening": "Which slots has Mei Tanaka?",
-    "wishes": [
-        "Please list the free slots of the doctor Mei Tanaka.",
-        "Keep it for later that I cannot come because of travel.",
-        "Cancel my booked appointment for the reason that I gave you.",
-    ],
-    "facts": [
-        {"label": "doctor", "value": "Mei Tanaka", "when": "opening", "goal": 0},
-        {"label": "reason", "value": "travel", "when": "opening", "goal": 1},
-        {"label": "name", "value": "Ingrid Solheim", "when": "opening", "goal": 2},
-    ],
-    "sessions": [
-        {"situation": SITUATION, "opening": "Which slots has Mei Tanaka?", "wishes": 2, "keeps": 1},
-        {"situation": "You come back.", "opening": COMES_BACK, "wishes": 1, "keeps": 0},
-    ],
-}
-SEVERAL: Row = TASK | {"user_brief": BRIEF}
 KEEP = ("write_note", {"text": "Cancellation to come; the reason is travel."})
 
 
@@ -279,3 +260,36 @@ def test_a_later_conversation_is_kept_with_its_episode(
     (row,) = following([decided | {"trajectory_id": first["trajectory_id"]}], [told])
     assert (row["accepted"], row["drop_reason"]) == (drop_reason is None, drop_reason)
     assert row["train_turns"] == [m["role"] == "assistant" for m in second["messages"]]
+
+
+@pytest.mark.slow
+def test_killed_between_any_two_writes_nothing_is_paid_twice(tmp_path: Path) -> None:
+    def reply(_: int, body: dict[str, Any]) -> dict[str, Any]:
+        """An agent that tries again until a call goes well."""
+        messages = body["messages"]
+        turns = sum(m["role"] == "assistant" for m in messages)
+        is_back = COMES_BACK in json.dumps(messages)
+        if "response_format" in body:
+            more = turns == 1 and not is_back
+            words = "Please keep for later that I cannot come because of travel."
+            return answer(json.dumps({"message": words if more else "Bye.", "done": not more}))
+        last, lines = messages[-1], WELL[3:] if is_back else WELL[:3]
+        failed = last["role"] == "tool" and '"error"' in last["content"]
+        done = sum(m["role"] == "tool" and '"error"' not in m["content"] for m in messages)
+        said = sum(m["role"] == "assistant" and not m.get("tool_calls") for m in messages)
+        action = messages[-2] if failed else lines[done + said]
+        return answer(**{key: value for key, value in action.items() if key != "role"})
+
+    with in_thread(reply) as provider:
+        work_returning(tmp_path / "whole", provider.url)
+        needed, expected = len(provider.requests), rows_in(tmp_path / "whole")
+        assert [row["session"] for row in expected["trajectories"]] == [0, 1]
+        assert expected["trajectories"][0]["outcome"] == "passed"
+        before, num_kills = needed, 0
+        for folder in killing.killed_everywhere(work_returning, tmp_path, provider.url):
+            work_returning(folder, provider.url)
+            assert rows_in(folder) == expected
+            paid = len(provider.requests) - before
+            assert paid <= needed + 1  # the one whose answer was on its way into the journal
+            before, num_kills = len(provider.requests), num_kills + 1
+    assert num_kills > needed

@@ -5,9 +5,11 @@ It bills what it answers: `billed_tokens` is the server's own count, independent
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from queue import Queue
 from typing import Any
 
 from aiohttp import web
@@ -110,3 +112,22 @@ async def serve(
         yield server
     finally:
         await runner.cleanup()
+
+
+@contextmanager
+def in_thread(reply: Script) -> Iterator[Server]:
+    """The server in a loop and thread of its own: what is killed runs beside it."""
+    loop, found = asyncio.new_event_loop(), Queue[tuple[Server, asyncio.Future[None]]]()
+
+    async def run() -> None:
+        async with serve(reply) as server:
+            stop = loop.create_future()
+            found.put((server, stop))
+            await stop
+
+    thread = threading.Thread(target=loop.run_until_complete, args=(run(),), daemon=True)
+    thread.start()
+    server, stop = found.get(timeout=30)
+    yield server
+    loop.call_soon_threadsafe(stop.set_result, None)
+    thread.join(30)
