@@ -37,8 +37,9 @@ def part_of(brief: Mapping[str, Any], session: int) -> dict[str, Any]:
         for fact in brief["facts"]
         if first <= fact["goal"] < after
     ]
+    of_first = ("sessions",) if session == 0 else ("sessions", "opening_wishes")
     return {
-        **{key: value for key, value in brief.items() if key != "sessions"},
+        **{key: value for key, value in brief.items() if key not in of_first},
         "opening": parts[session]["opening"],
         "situation": parts[session]["situation"],
         "wishes": brief["wishes"][first:after],

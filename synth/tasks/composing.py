@@ -18,7 +18,7 @@ from synth.tasks.forms.traded import add_traded
 from synth.tasks.goals.arguments import Drawer
 from synth.tasks.goals.building import TRIES, Builder
 from synth.tasks.goals.domain_tools import entities_near, tools_of
-from synth.tasks.goals.goals import Draft, Fact, Goal, Proof, Variant
+from synth.tasks.goals.goals import Draft, Proof, Variant
 from synth.tasks.goals.lookup import Views
 from synth.tasks.goals.rules_seen import followable
 from synth.tasks.goals.states import seeded_state
@@ -34,7 +34,6 @@ from synth.tasks.lengths import (
     complexity_of,
     complexity_with,
 )
-from synth.tasks.proof.disclosure import Twins, disclosed
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.proof.ordering import in_order
 from synth.tasks.proof.proving import UnprovedError, prove
@@ -43,7 +42,7 @@ from synth.tasks.proof.search import MAX_NODES, shortest_plan
 from synth.tasks.proof.shortening import shortened
 from synth.tasks.proof.unsolvable import Others, alternatives, irrelevant_goal, unclear
 from synth.tasks.proof.waiting import shortest_wait
-from synth.tasks.sessions import in_sessions
+from synth.tasks.telling import told
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.growth.grown_seed import GrownSeed
@@ -163,9 +162,16 @@ class DomainTasks:
                 if not fits(draft):
                     failure = UnprovedError("of_another_split")
                     continue
-                draft = self._disclosed(draft, disclosure, rng_of(item_id, "reveals"))
+                draft = told(
+                    self._domain,
+                    draft,
+                    disclosure,
+                    item_id=item_id,
+                    attempt=attempt,
+                    forms=self._forms,
+                    returns=returns,
+                )
                 if returns:
-                    draft = in_sessions(self._domain, draft, rng_of(item_id, "returns", attempt))
                     complexity = complexity_with(len(draft.goals))
                 proof = prove(self._domain, draft, self.tools, self._extensions, own=self._own)
                 if band is not None and draft.variant != "no_tool":
@@ -190,20 +196,6 @@ class DomainTasks:
             pairs = zip(goals, found.steps, strict=True)
             goals = tuple(goal.model_copy(update={"steps": steps}) for goal, steps in pairs)
         return draft.model_copy(update={"goals": goals, "proved": draft.proved | how})
-
-    def _disclosed(self, draft: Draft, disclosure: str, rng: Random) -> Draft:
-        if draft.variant != "missing_parameter":
-            return disclosed(draft, disclosure, rng)
-        twins = Twins(self._domain, draft)
-        found: dict[str, Any] = {}
-
-        def is_missing(goal: Goal, fact: Fact) -> bool:
-            other = twins.of(goal, fact)
-            found["missing"] = {"fact": fact.label, "twin": other}
-            return other is not None
-
-        draft = disclosed(draft, disclosure, rng, is_missing)
-        return draft.model_copy(update={"proved": draft.proved | found})
 
     def _draft(
         self, variant: Variant, num_goals: int, rng: Random, *, dual: bool, band: Band | None
@@ -291,7 +283,7 @@ class DomainTasks:
         left_out = used if unfit is None else unfit
         left = [t for t in self._fair.values() if t.name not in left_out and not t.waits]
         for number in range(count):
-            if forms != ALL_PLAIN and add_of_form(builder, forms.draw(rng)):
+            if forms.shape_goals and add_of_form(builder, forms.draw(rng)):
                 left = [tool for tool in left if tool.name != builder.goals[-1].tool]
                 continue
             wants_write = number == 0 or rng.random() < 0.65

@@ -116,6 +116,7 @@ class TaskConfig(Config):
                 "fallback": 0.06,
                 "corrected": 0.05,
                 "traded": 0.25,
+                "together": 0.25,
                 "sessions": 0.05,
             },
             "personas_per_block": 16,

@@ -153,6 +153,7 @@ class LlmUser:
             facts=brief["facts"],
             own_tools=[in_short(tool) for tool in tools],
             earlier=brief.get("earlier", ()),
+            opening_wishes=brief.get("opening_wishes", 1),
         )
         self._conversation = f"{brief['session']}." if brief.get("session") else ""
         self._system: str = prompt.messages[0]["content"]
@@ -209,6 +210,7 @@ class LlmUser:
             own=[m.get("content") or "" for m in messages if m["role"] == "user"],
             heard=heard,
             user_goals=brief["wishes"],
+            opening_wishes=brief.get("opening_wishes", 1),
             facts=brief["facts"],
             patience=persona["patience"],
             known=[*known, *persona["preferences"], *persona["habits"], *brief["wishes"], *facts]
@@ -280,11 +282,12 @@ def _rules() -> frozenset[tuple[str, ...]]:
     """Word runs of the prompt without user goals and facts, which the user may well quote."""
     persona = dict.fromkeys((*_KNOWN, "patience", "message_length"), "")
     persona |= {"preferences": [], "habits": []}
+    everything: dict[str, Any] = {"own_tools": [""], "earlier": [""], "opening_wishes": 2}
     nothing = {"relation": "", "situation": "", "wishes": [], "facts": []}
     runs: set[tuple[str, ...]] = set()
     for knowledge, level in itertools.product(*_BRANCHES):
         shown = persona | {"age": 1, "knowledge": knowledge, "language_level": level}
-        prompt = render(PROMPT, persona=shown, own_tools=[""], earlier=[""], **nothing)
+        prompt = render(PROMPT, persona=shown, **nothing, **everything)
         runs |= word_runs(prompt.messages[0]["content"])
     return frozenset(runs)
 

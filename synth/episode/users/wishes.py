@@ -46,11 +46,14 @@ def goal_again(message: str, talk: UserTalk) -> bool | None:
     if asks(talk.heard[-1]):
         return None
     said = [[_says(goal, text) for text in talk.own] for goal in talk.user_goals]
+    together = talk.opening_wishes
     for number, goal in enumerate(talk.user_goals):
-        brought = number == 0 or any(said[number])
+        brought = number < together or any(said[number])
         others = (other for i, other in enumerate(talk.user_goals) if i != number)
         if brought and _says(goal, message) and not any(_says(o, message) for o in others):
-            return any(any(later) for later in said[number + 1 :])
+            # what came in the same message is no later one
+            since = 1 if number < together else 0
+            return any(any(later[since:]) for later in said[number + 1 :])
     return None
 
 
@@ -78,8 +81,8 @@ def may_stop(talk: UserTalk) -> bool:
 
 def _brought(number: int, talk: UserTalk) -> bool:
     """Whether the user goal was brought up: by one of its values, or some of the words that no
-    other user goal has. The opening brings the first user goal, however it is put."""
-    if number == 0:
+    other user goal has. The opening brings the first user goals, however they are put."""
+    if number < talk.opening_wishes:
         return True
     texts = talk.own[1:]
     if any(mentions(text, value) for value in _telling(number, talk) for text in texts):

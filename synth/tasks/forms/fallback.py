@@ -10,6 +10,7 @@ from synth.tasks.goals.knowledge import singles_out
 from synth.tasks.goals.lookup import unique_steps
 from synth.tasks.goals.waiting import NOT_DECLARED
 from synth.tasks.proof.unsolvable import action_of
+from tool_specs.domains.interpreter import policy_violations
 
 TRIES = 12
 """Draws of a first choice for one tool."""
@@ -38,6 +39,8 @@ def _added(builder: Builder, tool: DomainTool, param: str) -> bool:
         if other is None or other == arguments[param] or not _is_named(builder, tool, param, other):
             continue
         first = arguments | {param: other}
+        if policy_violations(builder.environment, tool.name, first):
+            continue  # an honest agent does not even try it
         refused = builder.environment.snapshot().call(tool.name, first)
         if refused.is_error and refused.error_code not in NOT_DECLARED:
             grounded = builder.ground(tool, {param: other})

@@ -50,6 +50,8 @@ class FormShares(Config):
     traded: float = Field(default=0.25, ge=0.0, le=1.0)
     """Share of the tasks against the policy or without the tool, of which the user takes something
     else in place of what cannot be had, where the tools at hand give it."""
+    together: float = Field(default=0.25, ge=0.0, le=1.0)
+    """Share of the normal tasks of several wishes whose first message brings more than one."""
     sessions: float = Field(default=0.05, ge=0.0, le=1.0)
     """Share of the normal tasks that are brought in two or three conversations, where the agent has
     to keep notes in between."""
@@ -63,6 +65,11 @@ class FormShares(Config):
     @property
     def _of_goals(self) -> dict[GoalForm, float]:
         return {form: getattr(self, form) for form in ADDERS}
+
+    @property
+    def shape_goals(self) -> bool:
+        """Whether a goal can be other than plain."""
+        return any(self._of_goals.values())
 
     def draw(self, rng: Random) -> GoalForm:
         shares = self._of_goals
@@ -80,6 +87,7 @@ ALL_PLAIN = FormShares(
     fallback=0,
     corrected=0,
     traded=0,
+    together=0,
     sessions=0,
 )
 

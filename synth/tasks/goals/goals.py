@@ -145,6 +145,9 @@ class Draft(Strict):
     variant: Variant
     goals: tuple[Goal, ...]
     initial_state: dict[str, Any]
+    opening_wishes: int = 1
+    """How many of the wishes stand in the first message; the others come one after another."""
+
     proved: dict[str, Any] = Field(default_factory=dict)
     """What was shown of it besides that its plan works: how the plan was found, why a user goal
     cannot be granted, that a fact cannot be found out. JSON values."""

@@ -43,6 +43,11 @@ def said_together(draft: Draft) -> list[list[Goal]]:
     return groups
 
 
+def opening_wishes(draft: Draft) -> int:
+    """How many wishes stand in the first message; a goal that a draft has lost is none."""
+    return min(draft.opening_wishes, sum(g[0].session == 0 for g in said_together(draft)))
+
+
 def faults_of(
     draft: Draft, words: dict[str, Any], *, persona: str, descriptions: Sequence[str]
 ) -> list[str]:
@@ -73,18 +78,20 @@ def faults_of(
 
 
 def lacks(draft: Draft, words: dict[str, Any]) -> list[str]:
-    """Values that the words do not hold: in the opening of a conversation those of its first wish
-    that are told at once, in a wish of several goals those of the later ones, in each wish what no
-    call takes and it hangs on, such as a limit, and what is to be kept in what asks to keep it."""
+    """Values that the words do not hold: in the opening of a conversation those of the wishes that
+    it brings that are told at once, in a wish of several goals those of the later ones, in each
+    wish what no call takes and it hangs on, such as a limit, and what is to be kept in `keep`."""
     groups = said_together(draft)
     openings = [words["opening"], *(back["opening"] for back in words.get("returns", ()))]
     missing = []
     for number, opening in enumerate(openings):
-        first = next(group for group in groups if group[0].session == number)
+        brought = 1 if number else opening_wishes(draft)
+        first = [group for group in groups if group[0].session == number][:brought]
         place = "the opening" + (f" of conversation {number + 1}" if number else "")
         missing += [
             f"{fact.label} {fact.value} in {place}"
-            for goal in first
+            for group in first
+            for goal in group
             for fact in goal.known
             if fact.when == "opening" and not says(opening, fact)
         ]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +191,7 @@ def test_the_whole_is_replayed_and_a_changed_note_is_found(tmp_path: Path) -> No
     whole = whole_episode(first, {second["trajectory_id"]: second}, SEVERAL)
     assert len(whole["messages"]) == first["num_messages"] + second["num_messages"]
 
-    def differences(calls_made: list[Row]) -> list[str]:
+    def differences(calls_made: Sequence[Row]) -> list[str]:
         report = asyncio.run(replay_rows(whole, calls_made, SEVERAL, catalogue(), QUIET))
         return [difference.where for difference in report.differences]
 
@@ -218,7 +219,7 @@ def test_a_sub_agents_row_tells_in_which_conversation_it_was_asked(tmp_path: Pat
     assert rows[0]["outcome"] == "passed"
 
 
-def recorded(tables: dict[str, list[Row]]) -> Recorded:
+def recorded(tables: Mapping[str, Sequence[Row]]) -> Recorded:
     rows = {row["trajectory_id"]: row for row in tables["trajectories"]}
     first = tables["trajectories"][0]["trajectory_id"]
     return Recorded(

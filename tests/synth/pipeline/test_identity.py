@@ -46,6 +46,7 @@ ADDED: dict[type[JobConfig], list[str]] = {
         "tasks.forms.fallback=0.5",
         "tasks.forms.corrected=0.5",
         "tasks.forms.traded=0.5",
+        "tasks.forms.together=0.5",
         "tasks.forms.sessions=0.5",
         "tasks.goals.follow_up=0.5",
         "tasks.goals.related=0.5",
