@@ -37,7 +37,7 @@ def part_of(brief: Mapping[str, Any], session: int) -> dict[str, Any]:
         for fact in brief["facts"]
         if first <= fact["goal"] < after
     ]
-    of_first = ("sessions",) if session == 0 else ("sessions", "opening_wishes")
+    of_first = ("sessions",) if session == 0 else ("sessions", "opening_goals")
     return {
         **{key: value for key, value in brief.items() if key not in of_first},
         "opening": parts[session]["opening"],

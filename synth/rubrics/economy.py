@@ -48,7 +48,7 @@ def economy_of(
     cannot tell. `calls`: rows of `tool_calls`, in call order; `tools`: what the agent was offered;
     `known`: so many calls are known to do, which by itself makes no further call a waste.
     """
-    calls = [call for call in calls if call["executed_by"] != "notes"]
+    calls = [call for call in calls if call.get("executed_by") != "notes"]
     own = [call for call in calls if call["actor"] == "agent"]
     found = _in_vain(calls, _spoken_before(messages), {tool["name"]: tool for tool in tools})
     enough = f" where {known} are known to do" if known and len(own) > known else ""

@@ -7,7 +7,7 @@ from synth.tasks.forms.forms import FormShares
 from synth.tasks.goals.goals import Draft, Fact, Goal
 from synth.tasks.proof.disclosure import Twins, disclosed
 from synth.tasks.sessions import in_sessions
-from synth.tasks.words.together import with_wishes_together
+from synth.tasks.words.together import with_goals_together
 from tool_specs.domains.domain import Domain
 
 
@@ -28,7 +28,7 @@ def told(
         draft = in_sessions(domain, draft, rng_of(item_id, "returns", attempt))
     if draft.variant != "normal":
         return draft
-    return with_wishes_together(draft, forms.together, rng_of(item_id, "together", attempt))
+    return with_goals_together(draft, forms.together, rng_of(item_id, "together", attempt))
 
 
 def _disclosed(domain: Domain, draft: Draft, disclosure: str, item_id: str) -> Draft:

@@ -83,7 +83,7 @@ class UserTalk(NamedTuple):
     patience: int
     known: Iterable[str]
     """Texts that the user may speak of: brief, persona, what its own tools have shown."""
-    opening_wishes: int = 1
+    opening_goals: int = 1
     """How many of the goals the opening has brought up."""
 
     @property

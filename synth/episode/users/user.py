@@ -153,7 +153,7 @@ class LlmUser:
             facts=brief["facts"],
             own_tools=[in_short(tool) for tool in tools],
             earlier=brief.get("earlier", ()),
-            opening_wishes=brief.get("opening_wishes", 1),
+            opening_goals=brief.get("opening_goals", 1),
         )
         self._conversation = f"{brief['session']}." if brief.get("session") else ""
         self._system: str = prompt.messages[0]["content"]
@@ -210,7 +210,7 @@ class LlmUser:
             own=[m.get("content") or "" for m in messages if m["role"] == "user"],
             heard=heard,
             user_goals=brief["wishes"],
-            opening_wishes=brief.get("opening_wishes", 1),
+            opening_goals=brief.get("opening_goals", 1),
             facts=brief["facts"],
             patience=persona["patience"],
             known=[*known, *persona["preferences"], *persona["habits"], *brief["wishes"], *facts]
@@ -282,7 +282,7 @@ def _rules() -> frozenset[tuple[str, ...]]:
     """Word runs of the prompt without user goals and facts, which the user may well quote."""
     persona = dict.fromkeys((*_KNOWN, "patience", "message_length"), "")
     persona |= {"preferences": [], "habits": []}
-    everything: dict[str, Any] = {"own_tools": [""], "earlier": [""], "opening_wishes": 2}
+    everything: dict[str, Any] = {"own_tools": [""], "earlier": [""], "opening_goals": 2}
     nothing = {"relation": "", "situation": "", "wishes": [], "facts": []}
     runs: set[tuple[str, ...]] = set()
     for knowledge, level in itertools.product(*_BRANCHES):

@@ -46,7 +46,7 @@ def goal_again(message: str, talk: UserTalk) -> bool | None:
     if asks(talk.heard[-1]):
         return None
     said = [[_says(goal, text) for text in talk.own] for goal in talk.user_goals]
-    together = talk.opening_wishes
+    together = talk.opening_goals
     for number, goal in enumerate(talk.user_goals):
         brought = number < together or any(said[number])
         others = (other for i, other in enumerate(talk.user_goals) if i != number)
@@ -82,7 +82,7 @@ def may_stop(talk: UserTalk) -> bool:
 def _brought(number: int, talk: UserTalk) -> bool:
     """Whether the user goal was brought up: by one of its values, or some of the words that no
     other user goal has. The opening brings the first user goals, however they are put."""
-    if number < talk.opening_wishes:
+    if number < talk.opening_goals:
         return True
     texts = talk.own[1:]
     if any(mentions(text, value) for value in _telling(number, talk) for text in texts):

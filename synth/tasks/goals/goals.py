@@ -145,7 +145,7 @@ class Draft(Strict):
     variant: Variant
     goals: tuple[Goal, ...]
     initial_state: dict[str, Any]
-    opening_wishes: int = 1
+    opening_goals: int = 1
     """How many of the wishes stand in the first message; the others come one after another."""
 
     proved: dict[str, Any] = Field(default_factory=dict)

@@ -12,7 +12,7 @@ from synth.llm.structured import InvalidOutputError
 from synth.prompts.templates import Prompt, render
 from synth.tasks.goals.goals import Draft, Goal
 from synth.tasks.proof.proving import UnprovedError
-from synth.tasks.words.checks import faults_of, opening_wishes, said_together
+from synth.tasks.words.checks import faults_of, opening_goals, said_together
 from synth.tasks.words.readings import misread
 
 PROMPT = "gen_brief"
@@ -115,7 +115,7 @@ def prompt_for(draft: Draft, *, item_id: str, domain: dict[str, Any], persona: R
         relation=relation,
         steps=steps_for_words(draft),
         conversations=draft.num_sessions,
-        opening_wishes=opening_wishes(draft),
+        opening_goals=opening_goals(draft),
     )
 
 
@@ -203,8 +203,8 @@ def user_brief(draft: Draft, words: dict[str, Any]) -> dict[str, Any]:
 def _parts(draft: Draft, groups: list[list[Goal]], words: dict[str, Any]) -> dict[str, Any]:
     """What tells how the wishes are brought, where it is not one after the other."""
     several = {"sessions": _sessions(groups, words)} if draft.num_sessions > 1 else {}
-    together = opening_wishes(draft)
-    return several | ({"opening_wishes": together} if together > 1 else {})
+    together = opening_goals(draft)
+    return several | ({"opening_goals": together} if together > 1 else {})
 
 
 def _sessions(groups: list[list[Goal]], words: dict[str, Any]) -> list[dict[str, Any]]:

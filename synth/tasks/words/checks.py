@@ -43,9 +43,9 @@ def said_together(draft: Draft) -> list[list[Goal]]:
     return groups
 
 
-def opening_wishes(draft: Draft) -> int:
+def opening_goals(draft: Draft) -> int:
     """How many wishes stand in the first message; a goal that a draft has lost is none."""
-    return min(draft.opening_wishes, sum(g[0].session == 0 for g in said_together(draft)))
+    return min(draft.opening_goals, sum(g[0].session == 0 for g in said_together(draft)))
 
 
 def faults_of(
@@ -85,7 +85,7 @@ def lacks(draft: Draft, words: dict[str, Any]) -> list[str]:
     openings = [words["opening"], *(back["opening"] for back in words.get("returns", ()))]
     missing = []
     for number, opening in enumerate(openings):
-        brought = 1 if number else opening_wishes(draft)
+        brought = 1 if number else opening_goals(draft)
         first = [group for group in groups if group[0].session == number][:brought]
         place = "the opening" + (f" of conversation {number + 1}" if number else "")
         missing += [

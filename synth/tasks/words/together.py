@@ -6,7 +6,7 @@ from synth.tasks.goals.goals import Draft
 from synth.tasks.words.checks import said_together
 
 
-def with_wishes_together(draft: Draft, share: float, rng: Random) -> Draft:
+def with_goals_together(draft: Draft, share: float, rng: Random) -> Draft:
     """The draft, of this share of the tasks that have several wishes with two or more of them in
     the opening. A wish that takes back an earlier one comes later by its nature."""
     groups = said_together(draft)
@@ -17,4 +17,4 @@ def with_wishes_together(draft: Draft, share: float, rng: Random) -> Draft:
     most = fit.index(False) if False in fit else len(fit)
     if most < 2 or rng.random() >= share:
         return draft
-    return draft.model_copy(update={"opening_wishes": rng.randint(2, most)})
+    return draft.model_copy(update={"opening_goals": rng.randint(2, most)})

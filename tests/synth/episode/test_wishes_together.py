@@ -22,7 +22,7 @@ def talk(*later: str, heard: str = "It is done.", together: int = 2) -> UserTalk
         facts=[],
         patience=5,
         known=(),
-        opening_wishes=together,
+        opening_goals=together,
     )
 
 

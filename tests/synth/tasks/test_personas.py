@@ -137,7 +137,9 @@ def test_personas_of_a_pending_ones_attributes_are_undecided() -> None:
 
 def shown(**columns: Any) -> str:
     brief = {"relation": "", "situation": "", "wishes": ["A"], "facts": []}
-    prompt = render("user_turn", persona=PERSONA | columns, own_tools=[], **brief)
+    prompt = render(
+        "user_turn", persona=PERSONA | columns, own_tools=[], earlier=(), opening_goals=1, **brief
+    )
     return prompt.messages[0]["content"]
 
 

@@ -19,6 +19,7 @@ from synth.rubrics.reward import rubric_of
 from synth.tasks.code_tasks import CodeTask, CodeTasks
 from synth.tasks.composing import DomainTasks, GoalMix
 from synth.tasks.config import BLOCK, TaskConfig
+from synth.tasks.forms.forms import ALL_PLAIN
 from synth.tasks.goals.goals import Draft, Variant
 from synth.tasks.goals.variants import ServerVariantShares, VariantShares, variant_of
 from synth.tasks.lengths import Complexity
@@ -44,7 +45,8 @@ def settings(*overrides: str) -> TaskConfig:
 
 
 def row(config: TaskConfig, plan: TaskPlan) -> Row:
-    work = make_task(plan, BriefWriter().llm, config=config, sources=sources(), generator=GENERATOR)
+    plain = config.model_copy(update={"forms": ALL_PLAIN})  # whose words nobody has to read
+    work = make_task(plan, BriefWriter().llm, config=plain, sources=sources(), generator=GENERATOR)
     found = asyncio.run(work)
     assert isinstance(found, dict)
     return found

@@ -106,6 +106,8 @@ class BriefWriter(FixedWords):
     async def structured(self, role: str, messages: list[Any], **where: Any) -> Any:
         self.asked.append({"messages": messages})
         text = messages[-1]["content"]
+        several_at_once = re.search(r"the first (\d+) wishes, all", text)
+        brought = int(several_at_once[1]) if several_at_once else 1
         steps = json.loads(re.search(r"## Steps\n```json\n(.*?)\n```", text, re.DOTALL)[1])  # type: ignore[index]
         said = [
             ", ".join(f"{f['label']} {f['value']}" for f in step["known"] if f["when"] == "opening")
@@ -120,12 +122,26 @@ class BriefWriter(FixedWords):
                 wishes[-1] += f" Then {text}"
             else:
                 wishes.append(text)
-        return {
+        kept = ", ".join(
+            f"{f['value']}" for s in steps for f in s["known"] if f["when"] == "earlier"
+        )
+        several = (
+            {}
+            if not kept
+            else {
+                "keep": f"Keep {kept} for later.",
+                "returns": [
+                    {"situation": "You are back.", "opening": " ".join(["Hello again.", *wishes])}
+                    for _ in range(max(s["conversation"] for s in steps) - 1)
+                ],
+            }
+        )
+        return several | {
             "person": "Bo Li",
             "relation": "a customer",
             "implausible": "",
             "situation": "Things have come up.",
-            "opening": f"Hello. {wishes[0]}",
+            "opening": " ".join(["Hello.", *wishes[:brought]]),
             "wishes": wishes,
             "asks": [label for step in steps for label in step["result"]],
         }

@@ -12,8 +12,8 @@ from synth.tasks.goals.goals import Draft
 from synth.tasks.goals.variants import VariantShares
 from synth.tasks.lengths import Complexity
 from synth.tasks.words.brief import prompt_for, user_brief
-from synth.tasks.words.checks import faults_of, opening_wishes, said_together
-from synth.tasks.words.together import with_wishes_together
+from synth.tasks.words.checks import faults_of, opening_goals, said_together
+from synth.tasks.words.together import with_goals_together
 from tests.synth.clinic import PERSONA
 from tool_specs.domains.domain import load_domains
 
@@ -63,24 +63,24 @@ def words_for(draft: Draft, wishes: int) -> dict[str, Any]:
 
 def test_the_same_tasks_are_drawn_and_only_their_opening_differs() -> None:
     for one, several in zip(drafts(0.0), drafts(1.0), strict=True):
-        assert one.opening_wishes == 1
-        assert several.model_copy(update={"opening_wishes": 1}) == one
+        assert one.opening_goals == 1
+        assert several.model_copy(update={"opening_goals": 1}) == one
         possible = len(said_together(one)) > 1
-        assert (several.opening_wishes > 1) is possible
-        assert several.opening_wishes <= len(said_together(one))
-    assert {draft.opening_wishes for draft in drafts(1.0)} >= {1, 2, 3}
+        assert (several.opening_goals > 1) is possible
+        assert several.opening_goals <= len(said_together(one))
+    assert {draft.opening_goals for draft in drafts(1.0)} >= {1, 2, 3}
 
 
 def test_a_task_that_brings_one_wish_after_the_other_is_told_as_before() -> None:
     for draft in drafts(0.0):
         assert "the first wish and holds those" in text_of(draft)
-        assert "opening_wishes" not in user_brief(draft, words_for(draft, 1))
+        assert "opening_goals" not in user_brief(draft, words_for(draft, 1))
 
 
 def test_the_opening_holds_what_is_told_at_once_with_all_of_them() -> None:
     tried = 0
     for draft in drafts(1.0):
-        number = draft.opening_wishes
+        number = draft.opening_goals
         if number == 1:
             continue
         assert f"the first {number} wishes, all in this one message" in text_of(draft)
@@ -95,7 +95,7 @@ def test_the_opening_holds_what_is_told_at_once_with_all_of_them() -> None:
         if any(isinstance(v, str) and v not in short["opening"] for v in values):
             tried += 1
             assert "in the opening is missing" in found["short"]
-        assert user_brief(draft, whole)["opening_wishes"] == number
+        assert user_brief(draft, whole)["opening_goals"] == number
     assert tried >= 5
 
 
@@ -104,15 +104,15 @@ def test_a_wish_that_takes_back_another_comes_later() -> None:
     goals = list(draft.goals)
     goals[1] = goals[1].model_copy(update={"form": "corrected"})
     changed = draft.model_copy(update={"goals": tuple(goals)})
-    assert with_wishes_together(changed, 1.0, rng_of("item", "together")).opening_wishes == 1
+    assert with_goals_together(changed, 1.0, rng_of("item", "together")).opening_goals == 1
 
 
 def test_wishes_of_a_later_conversation_do_not_stand_in_the_first_opening() -> None:
     draft = next(d for d in drafts(0.0) if len(said_together(d)) > 2)
     last = draft.goals[-1].model_copy(update={"session": 1})
-    changed = draft.model_copy(update={"goals": (*draft.goals[:-1], last), "opening_wishes": 9})
-    assert opening_wishes(changed) == len(said_together(draft)) - 1
+    changed = draft.model_copy(update={"goals": (*draft.goals[:-1], last), "opening_goals": 9})
+    assert opening_goals(changed) == len(said_together(draft)) - 1
     part = {"opening": "Hello.", "situation": "You come.", "wishes": 1, "keeps": 0}
-    brief = {"wishes": ["a", "b"], "facts": [], "sessions": [part, part], "opening_wishes": 2}
-    assert "opening_wishes" in part_of(brief, 0)
-    assert "opening_wishes" not in part_of(brief, 1)
+    brief = {"wishes": ["a", "b"], "facts": [], "sessions": [part, part], "opening_goals": 2}
+    assert "opening_goals" in part_of(brief, 0)
+    assert "opening_goals" not in part_of(brief, 1)
