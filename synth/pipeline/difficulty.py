@@ -75,11 +75,14 @@ class DifficultyStage(OverCatalogue):
         ]
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
+        return ItemResult({"difficulty": [self.measure(item)]})
+
+    def measure(self, item: Item) -> Row:
+        """The row of an item of the plan."""
         task = self.judged.recorded.task(item.data["task_id"])
         trajectories = [self.judged.recorded.trajectories[i] for i in item.data["attempts"]]
         found = [c for t in trajectories if (c := self.judged.candidate(t, "unmeasured"))]
-        row = measured(item.item_id, self.judged.grading_id, task, found, self._replay_fault)
-        return ItemResult({"difficulty": [row]})
+        return measured(item.item_id, self.judged.grading_id, task, found, self._replay_fault)
 
     def _replay_fault(self, task: Row) -> str | None:
         """None also where the reference is no plan in a domain with programs: on live servers, on
@@ -156,12 +159,10 @@ class DerivationStage(TaskStage):
     def plan(self) -> list[Item]:
         rows = {row["difficulty_id"]: row for row in self.run.dataset.rows("difficulty")}
         measured = [rows[i] for i in self.run.ids_of("difficulty") if i in rows]
-        derivations = plan_derivations(
-            measured, self.run.config.difficulty, can_have=self._can_have
-        )
+        derivations = plan_derivations(measured, self.run.config.difficulty, can_have=self.can_have)
         return [Item(d.item_id, {"derivation": tuple(d)}) for d in derivations]
 
-    def _can_have(self, task_id: str, operator: Operator) -> bool:
+    def can_have(self, task_id: str, operator: Operator) -> bool:
         task = self.tasks[task_id]
         if task["server"] or is_code(task) or task["domain_id"] in self.catalogue.played:
             return False

@@ -14,7 +14,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from records.seeds import share_of
@@ -29,6 +29,8 @@ from synth.judging.perturbation.registry import PERTURBATIONS
 from synth.judging.perturbation.writing import WRITTEN_BY
 from synth.llm.settings.config import TokenUsage
 from synth.pipeline.config import RunConfig
+from synth.pipeline.estimated_usage import NOTHING, EstimatedUsage, StageRole, Units, sum_of
+from synth.pipeline.rounds_estimate import rounds_of
 from synth.pipeline.stages import (
     AgentStage,
     CalibrationStage,
@@ -53,31 +55,6 @@ _LEDGER = [
     "invocation_id",
 ]
 
-
-class EstimatedUsage(NamedTuple):
-    requests: float = 0.0
-    prompt_tokens: float = 0.0
-    completion_tokens: float = 0.0
-    usd: float = 0.0
-
-    @property
-    def tokens(self) -> float:
-        return self.prompt_tokens + self.completion_tokens
-
-    def plus(self, other: "EstimatedUsage") -> "EstimatedUsage":
-        return EstimatedUsage(*(a + b for a, b in zip(self, other, strict=True)))
-
-    def minus(self, other: "EstimatedUsage") -> "EstimatedUsage":
-        return EstimatedUsage(*(a - b for a, b in zip(self, other, strict=True)))
-
-    def times(self, factor: float) -> "EstimatedUsage":
-        return EstimatedUsage(*(x * factor for x in self))
-
-
-NOTHING = EstimatedUsage()
-
-StageRole = tuple[str, str]
-"""(stage, role)."""
 
 GRADING: StageRole = ("grading", "judge")
 CALIBRATION: StageRole = ("calibration", "judge")
@@ -107,46 +84,8 @@ class Estimate:
     """Tasks whose usage is complete: the pilot's, and those the run has made before."""
     lines: list[EstimateLine]
     total: EstimateLine
-
-
-@dataclass
-class Units:
-    """Items of one sort, of which some have been made and paid for to the end."""
-
-    planned: int
-    known: dict[str, dict[StageRole, EstimatedUsage]] = field(default_factory=dict)
-    """Unit -> usage by place."""
-    guessed: EstimatedUsage = NOTHING
-    """Half the width of the interval of what is known, where that is a guess."""
-
-    @property
-    def left(self) -> int:
-        return max(0, self.planned - len(self.known))
-
-    def total(self, place: StageRole | None) -> tuple[EstimatedUsage, EstimatedUsage]:
-        """Expected usage of all planned units at a place (None: at all), and half the width of its
-        interval. What is not known is a sum of draws like those that are."""
-        values = [
-            sum_of(u for at, u in used.items() if place in (None, at))
-            for used in self.known.values()
-        ]
-        n, left = len(values), self.left
-        known = sum_of(values)
-        if n == 0 or left == 0:
-            return known, self.guessed if any(known) else NOTHING
-        mean = known.times(1 / n)
-        expected = known.plus(mean.times(left))
-        if n == 1:
-            return expected, EstimatedUsage(*(math.inf if x else 0.0 for x in mean))
-        spread = EstimatedUsage(
-            *(
-                math.sqrt(sum((v[k] - mean[k]) ** 2 for v in values) / (n - 1))
-                for k in range(len(mean))
-            )
-        )
-        # the mean is uncertain, and so is each unit that is left
-        factor = (1.96 + 2.4 / (n - 1)) * math.sqrt(left * (1 + left / n))
-        return expected, spread.times(factor)
+    rounds: EstimateLine | None
+    """What of the total is for rounds of harder and easier tasks; None for a run without."""
 
 
 class Pilot(NamedTuple):
@@ -154,13 +93,6 @@ class Pilot(NamedTuple):
 
     rollouts: StagePlan
     grading: StagePlan
-
-
-def sum_of(values: Iterable[EstimatedUsage]) -> EstimatedUsage:
-    total = NOTHING
-    for value in values:
-        total = total.plus(value)
-    return total
 
 
 def pilot_tasks(config: RunConfig, size: int) -> list[int]:
@@ -238,7 +170,10 @@ def estimate(run: Run[RunConfig], pilot: Pilot) -> Estimate:
         Units(len(personas), _known(personas & statuses("personas").keys(), paid, "personas")),
         Units(config.num_tasks, _known_tasks(run, pilot, paid)),
     ]
-    units += _calibration(run, pilot, units[-1], spent)
+    tasks = units[-1]
+    rounds = rounds_of(run, tasks, paid)
+    units += _calibration(run, pilot, tasks, spent, derived=rounds.tasks if rounds else 0)
+    units += [rounds.usage] if rounds else []
     probes = _probes_of(run)
     places = sorted(
         {place for unit in units for used in unit.known.values() for place in used}
@@ -251,11 +186,17 @@ def estimate(run: Run[RunConfig], pilot: Pilot) -> Estimate:
         for place in places
     ]
     total = _line(None, units, sum_of(spent.values()), sum_of(probes.values()))
-    return Estimate(run.run_id, config.num_tasks, len(units[2].known), lines, total)
+    for_rounds = _line(None, [rounds.usage], NOTHING, NOTHING) if rounds else None
+    return Estimate(run.run_id, config.num_tasks, len(tasks.known), lines, total, for_rounds)
 
 
 def _calibration(
-    run: Run[RunConfig], pilot: Pilot, tasks: Units, spent: Mapping[StageRole, EstimatedUsage]
+    run: Run[RunConfig],
+    pilot: Pilot,
+    tasks: Units,
+    spent: Mapping[StageRole, EstimatedUsage],
+    *,
+    derived: float,
 ) -> list[Units]:
     """What trying the judge takes, the judge and the generator apart. For each perturbed negative
     and each paraphrase it is a judgement as large as those of grading, and for each attempt at one
@@ -270,7 +211,7 @@ def _calibration(
     judged, each = _judgements(run, graded)
     if not judged:
         return []
-    expected = round(len(graded) / len(tasks.known) * tasks.planned)
+    expected = round(len(graded) / len(tasks.known) * (tasks.planned + derived))
     wanted = num_perturbed(expected, run.config.judging)
     controls = math.ceil(wanted * PARAPHRASED_SHARE)
     by_grading, half = tasks.total(GRADING)
@@ -283,8 +224,8 @@ def _calibration(
     usage = TokenUsage(round(writing.prompt_tokens), round(writing.completion_tokens))
     writing = writing._replace(usd=run.config.roles[WRITTEN_BY].cost_usd(usage))
     return [
-        Units(1, {"calibration": {CALIBRATION: judging}}, EstimatedUsage(*unsure)),
-        Units(1, {"calibration": {WRITING: writing}}, writing.times(1 - 1 / attempts)),
+        Units(1, {"calibration": {CALIBRATION: judging}}, {CALIBRATION: EstimatedUsage(*unsure)}),
+        Units(1, {"calibration": {WRITING: writing}}, {WRITING: writing.times(1 - 1 / attempts)}),
     ]
 
 

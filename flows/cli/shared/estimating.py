@@ -34,6 +34,15 @@ def print_estimate(
         table.add_row(*_row(line), end_section=line is made.lines[-1])
     Console(width=100).print(table)
     low, high = made.total.low, made.total.high
+    if made.rounds is not None:
+        least, expected, most = (
+            f"{used.usd:,.4f}" for used in (made.rounds.low, made.rounds.expected, made.rounds.high)
+        )
+        say(
+            f"{expected} USD of it, between {least} and {most}, are for tasks that rounds make"
+            " harder or easier: as many as the pilot's pass rates call for, none, or one a task"
+            " and round"
+        )
     say(
         f"the whole run of {made.num_tasks} tasks, {made.num_known} of them made; 19 times of 20"
         f" between {low.requests:,.0f} and {high.requests:,.0f} requests,"
@@ -65,5 +74,8 @@ def _plain(made: Estimate) -> dict[str, object]:
         | {name: getattr(line, name)._asdict() for name in ("spent", "expected", "low", "high")}
         for line in (*made.lines, made.total)
     ]
-    head = {k: v for k, v in asdict(made).items() if k not in ("lines", "total")}
-    return head | {"lines": lines[:-1], "total": lines[-1]}
+    head = {k: v for k, v in asdict(made).items() if k not in ("lines", "total", "rounds")}
+    rounds = made.rounds and {
+        name: getattr(made.rounds, name)._asdict() for name in ("expected", "low", "high")
+    }
+    return head | {"lines": lines[:-1], "total": lines[-1], "rounds": rounds}

@@ -18,17 +18,18 @@ from synth.llm.settings.config import BudgetConfig, RoleConfig
 from synth.pipeline.config import RunConfig
 from synth.pipeline.estimate import (
     Estimate,
-    EstimatedUsage,
     Pilot,
-    Units,
     _known_tasks,
     _paid,
     estimate,
     make_pilot,
     pilot_tasks,
 )
+from synth.pipeline.estimated_usage import EstimatedUsage, Units
 from synth.pipeline.stages import GradingStage, RolloutStage
+from synth.tasks.difficulty import DifficultyConfig
 from tests.flows.pipeline_work import SMALL, content_of, run_pipeline
+from tests.flows.rounds_work import run_in_rounds
 
 PRICED = RoleConfig(usd_per_million_prompt=0.6, usd_per_million_completion=2.5)
 CONFIG = SMALL.model_copy(
@@ -195,3 +196,35 @@ def test_the_command_prints_json_for_programs(
     assert "19 times of 20" in capfd.readouterr().err
     assert cli.run((*command, "--dry-run")) == 2
     assert not (tmp_path / "d" / "report.html").exists()
+
+
+@pytest.mark.slow
+def test_rounds_are_part_of_what_a_pilot_says(tmp_path: Path) -> None:
+    rounds = CONFIG.model_copy(
+        update={
+            "rollouts": CONFIG.rollouts.model_copy(update={"attempts": 2}),
+            "difficulty": DifficultyConfig(rounds=2),
+        }
+    )
+    said = piloted(tmp_path / "d", rounds)
+    assert said.rounds is not None
+    assert said.rounds.expected.requests > 0
+    run_in_rounds(tmp_path / "d", rounds)
+    real = paid(tmp_path / "d")
+    [probe] = [line for line in said.lines if line.stage == "probe"]
+    for low, now, high in zip(
+        said.total.low.minus(probe.low), real, said.total.high.minus(probe.low), strict=True
+    ):
+        assert low <= now <= high
+    assert without_probes(said).requests == pytest.approx(real.requests, rel=0.5)
+    query = "select count(*) from tasks where parent_task_id is not null"
+    [(derived,)] = Dataset.open(tmp_path / "d").connect().execute(query).fetchall()
+    assert derived > 0
+    done = piloted(tmp_path / "d", rounds)
+    assert done.rounds is not None
+    assert done.rounds.low == done.rounds.high
+    assert without_probes(done) == pytest.approx(real)
+
+
+def test_without_rounds_nothing_is_said_of_them(whole: Path) -> None:
+    assert piloted(whole).rounds is None
