@@ -5,6 +5,7 @@ randomness, and the result depends on the item alone.
 """
 
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from random import Random
 from types import MappingProxyType
 from typing import Any, ClassVar
@@ -13,6 +14,7 @@ from pydantic import Field
 
 from records.config import Config
 from records.seeds import rng_of
+from records.tables.splits import Split
 from synth.tasks.forms.forms import ALL_PLAIN, FormShares, add_of_form
 from synth.tasks.forms.traded import add_traded
 from synth.tasks.goals.arguments import Drawer
@@ -125,11 +127,14 @@ class DomainTasks:
         disclosure: str,
         dual_control: float = 0.0,
         fits: Callable[[Draft], bool] = lambda draft: True,
+        split: Split | None = None,
+        split_of: Callable[[Draft], Split] | None = None,
     ) -> tuple[str, Draft, Proof]:
         """(declared complexity, draft, proof). UnprovedError when no try leads to a proof.
 
         `dual_control`: share of tasks of which the user must do a step, where it has tools; `fits`:
-        which drafts may become the task.
+        which drafts may become the task; `split`: to which new values belong, unless the draft is
+        of another one by `split_of`.
         """
         rng = rng_of(item_id, "task")
         complexity, num_goals = complexity_of(shares, rng)
@@ -153,13 +158,16 @@ class DomainTasks:
             raise UnprovedError("too_few_tools", f"{len(self.tools)} at hand")
         failure = UnprovedError("no_goal_found")
         for attempt in range(ATTEMPTS):
-            own = rng_of(item_id, "draft", attempt)
             dual, returns = (wanted and attempt < ATTEMPTS // 2 for wanted in (dual, returns))
             if attempt == ATTEMPTS // 2:
                 variant = "normal"
             try:
-                draft = self._draft(variant, num_goals, own, dual=dual, band=band)
-                if not fits(draft):
+                drafted = partial(self._draft, variant, num_goals, dual=dual, band=band)
+                draft = drafted(rng_of(item_id, "draft", attempt), split=split)
+                other = split_of(draft) if split_of else split
+                if other != split:
+                    draft = drafted(rng_of(item_id, "draft", attempt), split=other)
+                if not fits(draft) or (split_of and split_of(draft) != other):
                     failure = UnprovedError("of_another_split")
                     continue
                 draft = told(
@@ -198,13 +206,20 @@ class DomainTasks:
         return draft.model_copy(update={"goals": goals, "proved": draft.proved | how})
 
     def _draft(
-        self, variant: Variant, num_goals: int, rng: Random, *, dual: bool, band: Band | None
+        self,
+        variant: Variant,
+        num_goals: int,
+        rng: Random,
+        *,
+        dual: bool,
+        band: Band | None,
+        split: Split | None,
     ) -> Draft:
         users = {tool.name for tool in self._own}
         writers = {n: tool for n, tool in self._all.items() if n not in users}
         patch = seeded_state(self._domain, writers, rng, self._grown)
         before = DomainEnvironment.of(self._domain, patch)
-        builder = Builder(self._domain, before.snapshot(), self._fair, rng=rng)
+        builder = Builder(self._domain, before.snapshot(), self._fair, rng=rng, split=split)
         proved: dict[str, Any] = {}
         match variant:
             case "against_policy":
@@ -219,7 +234,7 @@ class DomainTasks:
                 builder = self._filled(builder, max(1, min(num_goals - 1, 2)), rng, band)
                 proved = self._add_irrelevant(builder, rng)
             case "unclear_tool":
-                builder, proved = self._unclear(builder, before, rng)
+                builder, proved = self._unclear(builder, before, rng, split)
                 builder = self._filled(builder, num_goals - 1, rng, band)
             case "no_tool":
                 builder.goals.append(question(self._domain, rng))
@@ -376,16 +391,18 @@ class DomainTasks:
         return {"out_of_reach": found.obstacle._asdict()}
 
     def _unclear(
-        self, empty: Builder, before: DomainEnvironment, rng: Random
+        self, empty: Builder, before: DomainEnvironment, rng: Random, split: Split | None
     ) -> tuple[Builder, dict[str, Any]]:
         """A builder whose first user goal does not say what should be done."""
         for tool in rng.sample(self._vague, min(VAGUE_TOOLS, len(self._vague))):
             for _ in range(VAGUE_TRIES):
                 environment = before.snapshot()
-                builder = Builder(self._domain, environment, self._fair, rng=rng, views=empty.views)
+                builder = Builder(
+                    self._domain, environment, self._fair, rng=rng, views=empty.views, split=split
+                )
                 if not builder.add(tool):
                     break
-                drawer = Drawer(self._domain, rng)
+                drawer = Drawer(self._domain, rng, split=split)
                 goal = unclear(builder.goals[0], tool, self.tools, before, drawer)
                 if goal is not None:
                     builder.goals[0] = goal

@@ -12,6 +12,7 @@ from typing import Any
 from records.digest import digest
 from records.seeds import rng_of
 from records.tables.schemas import Row
+from records.tables.splits import Split
 from synth.llm.client import LLM
 from synth.llm.settings.config import RoleConfig
 from synth.rubrics.built_in import Kinds
@@ -169,7 +170,7 @@ class Deriving:
         own = [t for t in self._tools(parent) if t["domain_id"] == parent["domain_id"]]
         tools = {name: tools_of(domain)[name] for name in sorted(t["name"] for t in own)}
         users = [self._sources.tools[i]["name"] for i in parent["user_tool_ids"]]
-        draft = changed_draft(operator, made.draft, domain, tools, item_id)
+        draft = changed_draft(operator, made.draft, domain, tools, item_id, parent["split"])
         proof = prove(
             domain,
             draft,
@@ -239,13 +240,14 @@ def changed_draft(
     domain: Domain,
     tools: Mapping[str, DomainTool],
     item_id: str,
+    split: Split | None = None,
 ) -> Draft:
-    """What an operator on goals, or on what is said when, makes of a draft. Raises UnprovedError
-    where it makes nothing of it."""
+    """What an operator on goals, or on what is said when, makes of a draft; new values belong to
+    `split`. Raises UnprovedError where it makes nothing of it."""
     ways: dict[str, Callable[[], Draft]] = {
         "less_said": lambda: less_said(draft),
         "more_said": lambda: more_said(draft),
-        "longer": lambda: longer(draft, domain, followable(domain, tools), item_id),
+        "longer": lambda: longer(draft, domain, followable(domain, tools), item_id, split),
         "shorter": lambda: shorter(draft),
     }
     changed = ways[operator]()
@@ -276,7 +278,13 @@ def shorter(draft: Draft) -> Draft:
     return _with_goals(draft, draft.goals[:-1])
 
 
-def longer(draft: Draft, domain: Domain, tools: Mapping[str, DomainTool], item_id: str) -> Draft:
+def longer(
+    draft: Draft,
+    domain: Domain,
+    tools: Mapping[str, DomainTool],
+    item_id: str,
+    split: Split | None = None,
+) -> Draft:
     """One more goal, about a row that the earlier ones are about, or that hangs together with one
     of these."""
     if len(draft.goals) >= MOST_GOALS_BEFORE:
@@ -287,7 +295,7 @@ def longer(draft: Draft, domain: Domain, tools: Mapping[str, DomainTool], item_i
     rng.shuffle(left)
     left.sort(key=lambda tool: tool.read_only)  # stable: rather one that changes something
     for tool in left[:LONGER_TRIES]:
-        builder = _after(draft, domain, tools, rng)
+        builder = _after(draft, domain, tools, rng, split)
         near = {key for _, key in rows_near(builder.environment, domain, set(builder.recent))}
         before = list(builder.diffs)
         if not builder.add(tool) or not near & _named(builder.goals[-1]):
@@ -309,10 +317,16 @@ def _named(goal: Goal) -> set[str]:
     return {value for value in plain_values(goal.arguments) if isinstance(value, str)}
 
 
-def _after(draft: Draft, domain: Domain, tools: Mapping[str, DomainTool], rng: Random) -> Builder:
+def _after(
+    draft: Draft,
+    domain: Domain,
+    tools: Mapping[str, DomainTool],
+    rng: Random,
+    split: Split | None,
+) -> Builder:
     """A builder that has built the draft's goals."""
     environment = DomainEnvironment.of(domain, draft.initial_state)
-    builder = Builder(domain, environment, tools, rng=rng)
+    builder = Builder(domain, environment, tools, rng=rng, split=split)
     for goal in draft.goals:
         if goal.tool in tools:
             builder.ground(tools[goal.tool], goal.arguments)  # these rows are what it is about

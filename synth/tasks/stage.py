@@ -228,11 +228,12 @@ def in_domain(
         lengths=config.lengths,
     )
 
+    def split_of_draft(draft: Draft) -> Split:
+        return _split(_combination(draft, item_id), agent, persona, config)
+
     def is_of_its_split(draft: Draft) -> bool:
         """What grew for one split stays in it."""
-        return (
-            grown is None or _split(_combination(draft, item_id), agent, persona, config) == split
-        )
+        return grown is None or split_of_draft(draft) == split
 
     made = tasks.make(
         item_id,
@@ -240,6 +241,8 @@ def in_domain(
         disclosure=persona["disclosure"],
         dual_control=config.dual_control,
         fits=is_of_its_split,
+        split=split,
+        split_of=split_of_draft,
     )
     return MadeTask(*made, about_words(domain, made[1]))
 

@@ -7,14 +7,16 @@ succeeds is for the caller to see, by executing it.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta
 from random import Random
 from typing import Any
 
+from records.tables.splits import Split
 from synth.tasks.goals.domain_tools import DomainTool, FieldRef
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import DomainEnvironment
+from tool_specs.growth.partition import fits
 from tool_specs.language.domain_file import ParamSpec
 from tool_specs.language.parameters import Path
 from tool_specs.validation.drawing import examples_in
@@ -33,6 +35,12 @@ PREFER_RELATED = 0.7
 
 GIVE_OPTIONAL = 0.4
 """How often an optional parameter is given."""
+
+OWN_TRIES = 60
+"""Draws of one new value until it belongs to the task's split; then there is none."""
+
+MANY_STEPS = 150
+"""A number of fewer possible values belongs to every split."""
 
 WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 
@@ -55,9 +63,13 @@ class Drawer:
     """Draws for one task. `recent` is (entity, key) of the rows it has been about so far, `made`
     of those that its user goals have made."""
 
-    def __init__(self, domain: Domain, rng: Random, *, closely: bool = False) -> None:
-        """`closely`: of rows that hang together with the recent ones, wherever there is one."""
+    def __init__(
+        self, domain: Domain, rng: Random, *, closely: bool = False, split: Split | None = None
+    ) -> None:
+        """`closely`: of rows that hang together with the recent ones, wherever there is one;
+        `split`: to which new values belong."""
         self._domain = domain
+        self.split: Split | None = split
         self._rng = rng
         self._closely = closely
         self.recent: list[tuple[str, str]] = []
@@ -149,19 +161,47 @@ class _Draw:
             case "boolean":
                 return self.rng.random() < 0.5
             case "integer" | "number":
-                return self.number(param, path)
+                return self.of_own_split(lambda: self.number(param, path), param, path)
             case "date":
                 return self.moment().isoformat()[:10]
             case "datetime":
                 return self.moment().isoformat()
             case "string":
-                return self.text(param, path)
+                return self.of_own_split(lambda: self.text(param, path), param, path)
             case "array":
                 return self.array(param, path)
             case "object":
                 parts = (param.properties or {}).items()
                 members = {n: self.value(p, (*path, n)) for n, p in parts if self.given(p)}
                 return {name: value for name, value in members.items() if value is not None}
+
+    def of_own_split(self, draw: Callable[[], Any], param: ParamSpec, path: Path) -> Any:
+        """What is drawn, where it is new a value of the task's own split; None where none of many
+        draws is. A split takes one draw of the task's rng like every other."""
+        split, rng = self.drawer.split, self.rng
+        if split is None:
+            return draw()
+        self.rng = Random(rng.getrandbits(64))
+        try:
+            for _ in range(OWN_TRIES):
+                value = draw()
+                if self.is_shared(value, param, path) or fits(value, split):
+                    return value
+            return None
+        finally:
+            self.rng = rng
+
+    def is_shared(self, value: Any, param: ParamSpec, path: Path) -> bool:
+        """Whether the value is one that every split may have: it stands in the state, in the
+        tool's description, or is one of few."""
+        there = [*self.existing(path), *(v for row in self.rows for v in row.values())]
+        if any(v == value and not isinstance(v, bool) for v in there):
+            return True
+        if isinstance(value, str):
+            return value in (*examples_in(param.description or "").texts, *PHRASES)
+        step = 0.5 if param.type == "number" and value < 20 else 1
+        least, most = param.min, param.max
+        return least is not None and most is not None and (most - least) / step < MANY_STEPS
 
     def array(self, param: ParamSpec, path: Path) -> list[Any]:
         """One to three elements, all different."""

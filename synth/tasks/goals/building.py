@@ -7,6 +7,7 @@ from copy import copy
 from random import Random
 from typing import Any, NamedTuple
 
+from records.tables.splits import Split
 from synth.tasks.goals.arguments import Drawer
 from synth.tasks.goals.asking import asked_of_read, asked_of_write
 from synth.tasks.goals.domain_tools import DomainTool
@@ -58,8 +59,10 @@ class Builder:
         *,
         rng: Random,
         views: Views | None = None,
+        split: Split | None = None,
     ) -> None:
-        """`tools` are those that the agent has; `views` may hold what was looked up already."""
+        """`tools` are those that the agent has; `views` may hold what was looked up already; new
+        values belong to `split`."""
         self.domain = domain
         self.start = environment
         """The state before the first goal."""
@@ -68,7 +71,8 @@ class Builder:
         self.goals: list[Goal] = []
         self.diffs: list[dict[str, Any]] = []
         self._rng = rng
-        self._drawer = Drawer(domain, rng)
+        self._split: Split | None = split
+        self._drawer = Drawer(domain, rng, split=split)
         self.made: set[tuple[str, str]] = set()
         """(entity, key) of rows that the goals so far have made, and whose ids were shown."""
         self.views = views or Views(domain, tools.values())
@@ -81,7 +85,7 @@ class Builder:
         other = copy(self)
         other.goals, other.diffs, other.made = [*self.goals], [*self.diffs], {*self.made}
         other._first, other._wanted = {**self._first}, {*self._wanted}
-        other._drawer = Drawer(self.domain, self._rng, closely=True)
+        other._drawer = Drawer(self.domain, self._rng, closely=True, split=self._split)
         other._drawer.recent, other._drawer.made = [*self.recent], [*self._drawer.made]
         return other
 
