@@ -15,6 +15,7 @@ from flows.cli.shared.going_on import BEGINS_ANEW
 from flows.cli.shared.items import BUDGET_TOKENS, FILE
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
+from synth.tasks.forms.forms import ALL_PLAIN
 from tests.doubles.catalogue import DOUBLES
 from tests.doubles.double import KEY
 from tests.doubles.loop_thread import LoopThread
@@ -26,7 +27,14 @@ from tests.synth.llm.server import serve as serve_script
 STAGES = {"agents", "personas", "tasks", "rollouts", "grading"}
 """In which a model is asked; it is asked in the calibration, too, where an item passed by code."""
 
-HEAD = 'domains = ["clinic_desk"]\nservers = []\ncode = []\nnum_tasks = 300\n'
+HEAD = f"""
+domains = ["clinic_desk"]
+servers = []
+code = []
+num_tasks = 300
+tasks.forms = {{ {", ".join(f"{form} = {share}" for form, share in ALL_PLAIN)} }}
+"""
+"""Goals with structure are beyond the offline model."""
 
 
 def config_at(server: DoubleServer, folder: Path, head: str = HEAD) -> str:
