@@ -8,7 +8,7 @@ and `calls` (`tests/recorded/played.jsonl` is such a file). Five that are not am
 spoiled, each in one way: an act that is claimed and was not made, an answer or a turn of another
 conversation, turns changed over, another number. FOLDER gets `conversations.txt`, for the reader,
 and `key.json`, which the reader does not see. ANSWERS is a JSON object by number ("T07") of what is
-wrong with a conversation, such as {"T07": "planted", "T12": "incoherent"}; one that is not named is fine.
+wrong with a conversation, such as {"T07": "planted"}; one that is not named is fine.
 """
 
 import argparse
