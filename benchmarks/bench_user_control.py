@@ -181,7 +181,8 @@ async def episode(task: Row, catalogue: Catalogue, llm: LLM, meter: Meter) -> No
         step = f"agent-{env.state.turn}"
         answer = await llm.chat("agent", messages, item=item, step=step, tools=info["tools"])
         action = assistant_message(answer, num_calls=len(env.state.caller.records))
-        messages += [action, *(await env.step(action)).observation]
+        await env.step(action)
+        messages = env.state.conversation
     await env.close()
 
 

@@ -312,7 +312,7 @@ class EpisodeEnvironment:
             return made
 
         return Scene(
-            messages=state.messages[state.begins_at :],
+            messages=state.conversation,
             goal_open=lambda: self._goal_open(state),
             turn=state.turn,
             turns_before=state.turns_before,

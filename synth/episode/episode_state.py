@@ -78,3 +78,8 @@ class EpisodeState:
     """What was wrong with turns of the simulated user, the mended ones too."""
     conversations: list[SubConversation] = field(default_factory=list)
     """With sub-agents, in the order in which they began."""
+
+    @property
+    def conversation(self) -> list[Message]:
+        """The messages of the conversation that is going on: all that the agent may be shown."""
+        return self.messages[self.begins_at :]

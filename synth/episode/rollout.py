@@ -194,7 +194,7 @@ async def _play(
             usage.add("agent", completion)
             action = assistant_message(completion, num_calls=len(env.state.caller.records))
             step = await env.step(action)
-            messages = env.state.messages[env.state.begins_at :]
+            messages = env.state.conversation
     except TransientError as error:
         env.stop("infra_error", str(error))
     finally:

@@ -39,7 +39,7 @@ class PlayedEpisode:
     def asked(self, policy: Policy) -> PolicyRequest:
         state = self.env.state
         asked = PolicyRequest(
-            state.messages, self.tools, seed_of(self.chosen.item, "answer", state.turn)
+            state.conversation, self.tools, seed_of(self.chosen.item, "answer", state.turn)
         )
         if not self.prompt_tokens:
             self.prompt_tokens = policy.prompt_tokens(asked)

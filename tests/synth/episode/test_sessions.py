@@ -71,6 +71,7 @@ def test_state_and_notes_are_carried_over_and_the_outcome_is_one() -> None:
     steps = asyncio.run(play(env, *WELL, task=SEVERAL))
     assert [step.info["session"] for step in steps] == [0, 0, 1, 1, 1, 1]
     assert [part["session"] for part in parts] == [0, 1]
+    assert env.state.conversation[:2] == steps[2].observation
     beginning = steps[2].observation
     assert [message["role"] for message in beginning] == ["system", "user"]
     assert beginning[1]["content"] == COMES_BACK
