@@ -18,6 +18,7 @@ from records.store.dataset import Dataset
 from records.store.lease import hold
 from records.tables.schemas import Row
 from synth.judging.judge_rates import Rates, rates_of
+from synth.judging.transcript import ANOTHER, instructions_of
 from synth.render.foreign_text import visible
 from synth.rubrics.criteria import JUDGED
 from synth.rubrics.reading.messages import text_of
@@ -71,23 +72,25 @@ def export_labels(
     chosen = found[:count]
     with dataset.connect() as db:
         ids = sorted({trajectory_id for trajectory_id, _ in chosen})
-        rows = {
-            i: (messages, rubric) for i, messages, rubric in db.execute(_TEXTS, [ids]).fetchall()
-        }
+        told = db.execute(_TEXTS, [ids]).fetchall()
+    rubrics = {i: json.loads(rubric or "null") for i, rubric, _ in told}
+    messages: dict[str, list[Any]] = {i: [] for i in rubrics}
+    for i, _, part in told:  # an episode's conversations, in their order
+        messages[i] += json.loads(part or "[]")
     added = _added_words(dataset)
     with out.open("x", encoding="utf-8", newline="") as handle:
         writer = csv.writer(handle)
         writer.writerow(COLUMNS)
         for trajectory_id, criterion_id in chosen:
-            messages, rubric = (json.loads(text or "null") for text in rows[trajectory_id])
-            words = added | {c["id"]: c["words"] for c in (rubric or {}).get("criteria", ())}
+            criteria = (rubrics[trajectory_id] or {}).get("criteria", ())
+            words = added | {c["id"]: c["words"] for c in criteria}
             texts = [
                 trajectory_id,
                 criterion_id,
                 kind,
                 words.get(criterion_id, ""),
-                _told(messages or [], system=True),
-                _told(messages or [], system=False),
+                instructions_of(messages[trajectory_id]),
+                _told(messages[trajectory_id]),
                 "",
                 "",
                 "",
@@ -235,11 +238,12 @@ def _added_words(dataset: Dataset) -> dict[str, str]:
     return words
 
 
-def _told(messages: Iterable[Mapping[str, Any]], *, system: bool) -> str:
-    """The conversation as people read one."""
-    lines = []
+def _told(messages: Iterable[Mapping[str, Any]]) -> str:
+    """The conversation as people read one, or all of an episode."""
+    lines: list[str] = []
     for message in messages:
-        if (message["role"] == "system") is not system:
+        if message["role"] == "system":
+            lines += [ANOTHER] * bool(lines)
             continue
         who = {"user": "USER", "assistant": "ASSISTANT", "tool": "RESULT"}.get(message["role"])
         text = text_of(message)
@@ -269,8 +273,10 @@ WHERE v.kind = $1 AND v.checked_by = 'judge' AND v.criterion_id != $2
 ORDER BY ALL"""
 
 _TEXTS = """
-SELECT trajectory_id, messages, rubric FROM trajectories JOIN tasks USING (task_id)
-WHERE list_contains($1, trajectory_id)"""
+SELECT coalesce(episode_id, trajectory_id) AS episode, rubric, messages
+FROM trajectories JOIN tasks USING (task_id)
+WHERE parent_call_id IS NULL AND list_contains($1, coalesce(episode_id, trajectory_id))
+ORDER BY episode, session"""
 
 _VERDICTS = """
 SELECT trajectory_id, criterion_id, any_value(kind), any_value(split)

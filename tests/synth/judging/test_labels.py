@@ -16,6 +16,7 @@ from synth.judging.labels import (
     label_rates,
     shared_labels,
 )
+from synth.judging.transcript import ANOTHER
 from tests.records.rows import row
 from tests.synth.small_dataset import conversation, trajectory, write_dataset
 
@@ -164,3 +165,16 @@ def test_a_criterion_with_many_labellers_counts_once_by_their_majority(
     report = judge_report(dataset, "grading-1")
     assert (report.num_labels, report.calibrated) == (3, False)
     assert "(3 labels, labellers agreed on 1 of 3)" in report.words
+
+
+def test_an_episode_of_several_conversations_is_read_as_a_whole(tmp_path: Path) -> None:
+    said = [[{"role": "system", "content": "S"}, {"role": "user", "content": t}] for t in "12"]
+    first = trajectory("t0", said[0]) | {"episode_id": "t0", "session": 0}
+    later = first | {"trajectory_id": "t1", "messages": said[1], "session": 1}
+    made = write_dataset(tmp_path / "d", [(first, None), (later, None)])
+    tone = {"criterion_id": "tone", "kind": "nl", "checked_by": "judge", "passed": True}
+    verdict = row("verdicts", grading_id="grading-1", trajectory_id="t0", split="train", **tone)
+    made.commit(run_id="run-1", stage="more", shard=0, tables={"verdicts": [verdict]})
+    assert export_labels(made, tmp_path / "l.csv") == 1
+    [line] = filled(tmp_path / "l.csv")
+    assert line["conversation"] == f"USER: 1\n{ANOTHER}\nUSER: 2"
