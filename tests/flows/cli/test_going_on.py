@@ -17,20 +17,23 @@ from flows.cli import main as cli
 from flows.cli.shared.going_on import SAME_COMMAND, last_lines, same_command_goes_on
 from records.errors import BudgetError, ConfigError
 from records.store.dataset import Dataset
+from synth.tasks.forms.forms import ALL_PLAIN
 from tests.flows.conftest import ROOT, Synth
 from tests.flows.endpoint_work import MARKER, Endpoint, first_of
 from tests.flows.prefect_api import flow_runs
 from tests.synth.llm.server import Fault, serve
 
-SETTINGS = """
+SETTINGS = f"""
 name = "NAME"
 domains = ["clinic_desk"]
 servers = []
 code = []
 num_tasks = 4
 max_failed = 1.0
+tasks.forms = {{ {", ".join(f"{form} = {share}" for form, share in ALL_PLAIN)} }}
 [roles]
 """
+"""Goals with structure are beyond the offline model."""
 ROLES = ("generator", "agent", "user", "simulator", "judge")
 HOSTED = '{base_url = "URL", models = [{name = "m"}], retries = 0, backoff_s = 0.01}'
 
