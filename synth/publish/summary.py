@@ -179,10 +179,24 @@ def _count(column: str, condition: str = "true") -> str:
     )
 
 
-# the name is found before that of the whole view
-_EPISODES = """
+# the name is found before that of the whole view; an episode's counts are those of all its sessions
+_COUNTS = (
+    "num_messages",
+    "num_turns",
+    "num_user_turns",
+    "num_tool_calls",
+    "num_errors",
+    "num_recovered",
+)
+_EPISODES = f"""
 CREATE TEMP VIEW trajectories AS
-SELECT * FROM memory.main.trajectories WHERE parent_call_id IS NULL AND coalesce(session, 0) = 0"""
+SELECT t.* REPLACE ({", ".join(f"w.{count} AS {count}" for count in _COUNTS)})
+FROM memory.main.trajectories AS t JOIN (
+  SELECT coalesce(episode_id, trajectory_id) AS trajectory_id,
+    {", ".join(f"sum({count})::INTEGER AS {count}" for count in _COUNTS)}
+  FROM memory.main.trajectories WHERE parent_call_id IS NULL GROUP BY ALL) AS w
+  ON w.trajectory_id = t.trajectory_id
+WHERE t.parent_call_id IS NULL AND coalesce(t.session, 0) = 0"""
 
 _TOTALS = """
 SELECT count(*) AS trajectories,
