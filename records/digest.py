@@ -12,6 +12,11 @@ def canonical_json(value: Any) -> str:
     )
 
 
+def ordered_json(value: Any) -> str:
+    """Canonical JSON but for keys, which stay in their order: equal values may differ in text."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
 def digest(*parts: Any, length: int = 16) -> str:
     """The first `length` hex digits (4 bits each) of the sha256 of the parts' canonical JSON."""
     return hashlib.sha256(canonical_json(parts).encode()).hexdigest()[:length]

@@ -1,5 +1,6 @@
 """Rows to Arrow and back. A row is a plain dict; JSON columns hold Python values in rows and
-canonical JSON text in Arrow's JSON type on disk; None is null in both.
+canonical JSON text in Arrow's JSON type on disk, but for the order of keys where the table keeps it
+(`TableSpec.ordered`); None is null in both.
 """
 
 import json
@@ -10,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from records.digest import canonical_json
+from records.digest import canonical_json, ordered_json
 from records.errors import ConfigError, SynthError
 from records.tables.schemas import JSON, SCHEMA_VERSION, Row, TableSpec
 from records.tables.tables import TABLES
@@ -108,24 +109,25 @@ def aligned(spec: TableSpec, stored: pa.Table, columns: Sequence[str] | None = N
             arrays.append(stored[field.name].cast(field.type))
         else:
             values = [spec.defaults.get(field.name)] * stored.num_rows
-            arrays.append(_array(field, values))
+            arrays.append(_array(spec, field, values))
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
 def _column(spec: TableSpec, field: pa.Field, rows: Sequence[Row]) -> pa.Array:
     values = [row[field.name] for row in rows]
     try:
-        return _array(field, values)
+        return _array(spec, field, values)
     except (ValueError, TypeError, pa.ArrowException) as error:
-        row = next((row for row in rows if not _fits(field, row[field.name])), rows[0])
+        row = next((row for row in rows if not _fits(spec, field, row[field.name])), rows[0])
         raise SynthError(
             f"{spec.name}.{field.name} of {key_of(spec, row)!r} must be {field.type}: {error}"
         ) from error
 
 
-def _array(field: pa.Field, values: list[Any]) -> pa.Array:
+def _array(spec: TableSpec, field: pa.Field, values: list[Any]) -> pa.Array:
     if field.type == JSON:
-        texts = [None if value is None else canonical_json(value) for value in values]
+        written = ordered_json if field.name in spec.ordered else canonical_json
+        texts = [None if value is None else written(value) for value in values]
         return pa.ExtensionArray.from_storage(JSON, pa.array(texts, pa.utf8()))
     if pa.types.is_list(field.type):
         for value in values:
@@ -134,9 +136,9 @@ def _array(field: pa.Field, values: list[Any]) -> pa.Array:
     return pa.array(values, field.type)
 
 
-def _fits(field: pa.Field, value: Any) -> bool:
+def _fits(spec: TableSpec, field: pa.Field, value: Any) -> bool:
     try:
-        _array(field, [value])
+        _array(spec, field, [value])
     except (ValueError, TypeError, pa.ArrowException):
         return False
     return True

@@ -46,6 +46,7 @@ EPISODE_TABLES: tuple[TableSpec, ...] = (
         },
         content=True,
         defaults={"user_faults": [], "episode_id": None, "session": 0, "parent_call_id": None},
+        ordered=frozenset({"tools"}),
     ),
     table(
         "tool_calls",

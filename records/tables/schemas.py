@@ -42,6 +42,9 @@ class TableSpec:
     """Column -> its name in parts of an earlier schema version."""
     reworded: dict[str, dict[str, str]] = field(default_factory=dict)
     """Column -> pattern -> replacement, for the values of such parts."""
+    ordered: frozenset[str] = frozenset()
+    """JSON columns whose keys are stored in the order of the row: the order of a tool's parameters
+    is the author's."""
 
 
 def table(
@@ -52,6 +55,7 @@ def table(
     content: bool,
     owner: str | None = None,
     defaults: dict[str, Any] | None = None,
+    ordered: frozenset[str] = frozenset(),
 ) -> TableSpec:
     """Every table carries `run_id` and `schema_version`, which the store fills in."""
     columns = columns | {"run_id": STR, "schema_version": pa.int32()}
@@ -65,4 +69,5 @@ def table(
         owner,
         renames.COLUMNS.get(name, {}),
         renames.VALUES.get(name, {}),
+        ordered,
     )

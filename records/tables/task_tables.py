@@ -53,6 +53,7 @@ TASK_TABLES: tuple[TableSpec, ...] = (
         },
         content=True,
         defaults={"time": None},
+        ordered=frozenset({"input_schema", "output_schema"}),
     ),
     table(
         "proposals",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from records.tables.columns import decode, encode
 from records.tables.tables import TABLES
 from tests.examples import examples
-from tests.records.rows import trajectories
+from tests.records.rows import row, trajectories
 
 json_values = st.recursive(
     st.none()
@@ -70,3 +70,13 @@ def test_none_is_null_and_not_the_json_text() -> None:
         connection.register("stored", table)
         query = "SELECT messages IS NULL, typeof(messages) FROM stored"
         assert connection.execute(query).fetchall() == [(True, "JSON")]
+
+
+def test_schemas_of_tools_keep_the_order_of_their_keys() -> None:
+    schema = {"type": "object", "properties": {"to": {}, "from": {}, "amount": {}}}
+    stored = encode("tools", [row("tools", tool_id="a", input_schema=schema)], run_id="r")
+    (back,) = decode(TABLES["tools"], stored.select(["input_schema"]))
+    assert list(back["input_schema"]["properties"]) == ["to", "from", "amount"]
+    shown = encode("trajectories", trajectories("a", tools=[schema]), run_id="r")
+    (back,) = decode(TABLES["trajectories"], shown.select(["tools"]))
+    assert list(back["tools"][0]["properties"]) == ["to", "from", "amount"]

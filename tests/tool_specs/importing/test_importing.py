@@ -210,3 +210,18 @@ def test_ids_hang_on_the_spec_and_the_server_alone() -> None:
     elsewhere = rows_of_answer([one], SOURCE.model_copy(update={"server": "other"}))
     assert elsewhere[0]["tool_id"] != first[0]["tool_id"]
     assert elsewhere[0]["spec_hash"] == first[0]["spec_hash"]
+
+
+def test_the_order_of_parameters_is_the_authors_and_no_part_of_the_id() -> None:
+    properties = {"to": {"type": "string"}, "from": {"type": "string"}, "amount": {}}
+    turned = dict(reversed(properties.items()))
+    (row,), (other,) = (rows_of_answer([tool(**of(**p))], SOURCE) for p in (properties, turned))
+    assert list(row["input_schema"]["properties"]) == ["to", "from", "amount"]
+    assert list(other["input_schema"]["properties"]) == ["amount", "from", "to"]
+    assert row["tool_id"] == other["tool_id"]
+
+
+def test_ids_are_those_of_lists_imported_before() -> None:
+    """Stored, since a dataset that holds a tool must know it again."""
+    (row,) = rows_of_answer([tool()], SOURCE)
+    assert row["tool_id"] == "be4305bb751700db"
