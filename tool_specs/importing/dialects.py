@@ -28,7 +28,7 @@ class UnusableError(ValueError):
 
     def __init__(self, reason: str, detail: str) -> None:
         super().__init__(f"{reason}: {detail}")
-        self.reason = reason
+        self.reason, self.detail = reason, detail
 
 
 _ORDER = ("draft-04", "draft-06", "draft-07", "2019-09", "2020-12")
@@ -42,14 +42,14 @@ _NEW_IN: dict[str, int] = {
 }
 """Keyword -> index in _ORDER of the first draft that knows it; 0 for the others."""
 
-_ONE = frozenset(
+ONE_SCHEMA = frozenset(
     {
         "additionalProperties", "contains", "else", "if", "not", "propertyNames", "then",
         "unevaluatedItems", "unevaluatedProperties",
     }
 )  # fmt: skip
-_LIST = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
-_MAP = frozenset({"dependentSchemas", "patternProperties", "properties"})
+SCHEMA_LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+SCHEMA_MAPS = frozenset({"dependentSchemas", "patternProperties", "properties"})
 _PLAIN = frozenset(
     {
         "const", "dependentRequired", "enum", "exclusiveMaximum", "exclusiveMinimum", "maxContains",
@@ -58,7 +58,7 @@ _PLAIN = frozenset(
         "uniqueItems",
     }
 )  # fmt: skip
-_WORDS = frozenset(
+WORDS = frozenset(
     {
         "contentEncoding", "contentMediaType", "default", "deprecated", "description", "examples",
         "format", "readOnly", "title", "writeOnly",
@@ -180,15 +180,15 @@ class Reading:
         for key, value in node.items():
             if _NEW_IN.get(key, 0) > self._draft:
                 continue
-            if key in _ONE:
+            if key in ONE_SCHEMA:
                 found[key] = self._schema(value, open_refs)
-            elif key in _LIST:
+            elif key in SCHEMA_LISTS:
                 found[key] = [self._schema(one, open_refs) for one in _listed(value, key)]
-            elif key in _MAP:
+            elif key in SCHEMA_MAPS:
                 members = _mapped(value, key)
                 self._count(_nodes_in(list(members), MAX_NODES))
                 found[key] = {k: self._schema(v, open_refs) for k, v in members.items()}
-            elif key in _PLAIN or key in _WORDS:
+            elif key in _PLAIN or key in WORDS:
                 self._count(_nodes_in(value, MAX_NODES))
                 found[key] = value
         self._items(node, found, open_refs)
@@ -253,7 +253,7 @@ def _bounds(node: Mapping[str, Any], found: dict[str, Any]) -> None:
 
 def _both(named: dict[str, Any] | bool, beside: dict[str, Any]) -> dict[str, Any] | bool:
     """What satisfies the referred schema and what stands beside the reference."""
-    words = {key: value for key, value in beside.items() if key in _WORDS}
+    words = {key: value for key, value in beside.items() if key in WORDS}
     rules = beside.keys() - words.keys()
     if isinstance(named, bool):
         return {**beside, "allOf": [named, *beside.get("allOf", [])]} if rules else named

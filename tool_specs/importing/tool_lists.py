@@ -13,26 +13,25 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from records.config import Config
-from records.digest import canonical_json, digest
+from records.digest import digest
 from records.tables.schemas import Row
 from records.tables.splits import own_split, split_of
-from tool_specs.importing.dialects import Dialect, UnusableError, normalised
+from tool_specs.importing.checked_schemas import (
+    CheckedSchema,
+    checked_schema,
+    satisfiable,
+    usable_schema,
+)
+from tool_specs.importing.dialects import Dialect, UnusableError
 from tool_specs.importing.injection import hidden, instructing, texts_in
 from tool_specs.importing.licences import spdx_of
 from tool_specs.importing.names import mapped_names
-from tool_specs.language.schemas import SchemaError, Validator
 
 IMPORT_VERSION = 2
 """Part of the ids: raised when the same listing gives other rows."""
 
 MAX_LISTED_CHARS = 512_000
 """JSON of one tool as listed; what is larger is not even read."""
-
-MAX_SCHEMA_BYTES = 16_000
-"""Canonical JSON of one input schema, references written out; prompts hold a dozen tools."""
-
-MAX_DEPTH = 24
-"""Of nested JSON; a nested object costs two."""
 
 MAX_DESCRIPTION = 4_000
 """Characters; a longer description is no description of one tool."""
@@ -147,11 +146,15 @@ def _row(
         annotations["readOnlyHint"] = True
     if name != one.name:
         annotations["originalName"] = _line(one.name)
-    schema, schema_fault = _input_schema(one, dialect)
+    checked = _input_schema(one, dialect)
+    schema = checked.schema
+    if checked.detail:
+        annotations["inputSchemaFault"] = _line(checked.detail)
+    _mark_removed(checked, "inputSchema", annotations)
     output = _output_schema(one, dialect, annotations)
     _mark_undocumented(one.description, schema, annotations)
     texts = (one.name, one.description, *texts_in([schema, output, annotations]))
-    reason = fault or schema_fault or _text_fault(one.description, texts, annotations)
+    reason = fault or checked.fault or _text_fault(one.description, texts, annotations)
     if reason is None and not (source.may_write or annotations.get("readOnlyHint") is True):
         reason = "not_read_only"
     return {
@@ -191,14 +194,12 @@ def is_of(row: Row, source: ToolListSource) -> bool:
     return row["server"] == source.server and row["tool_id"] == _tool_id(row["spec_hash"], source)
 
 
-def _input_schema(
-    one: _Listed, dialect: Dialect | None
-) -> tuple[dict[str, Any] | None, str | None]:
+def _input_schema(one: _Listed, dialect: Dialect | None) -> CheckedSchema:
     schema = one.tool.get("inputSchema")
     if isinstance(schema, UnusableError):
-        return None, schema.reason
+        return CheckedSchema(None, schema.reason, schema.detail)
     if one.is_huge and isinstance(schema, Mapping):
-        return None, "huge_schema"
+        return CheckedSchema(None, "huge_schema")
     return usable_schema(schema, dialect)
 
 
@@ -207,61 +208,18 @@ def _output_schema(one: _Listed, dialect: Dialect | None, annotations: dict[str,
     schema = one.tool.get("outputSchema")
     if schema is None or one.is_huge:
         return None
-    plain, fault = checked_schema(schema, dialect)
-    if fault is not None:
-        annotations["outputSchemaFault"] = fault
-    return None if fault else plain
+    found = satisfiable(checked_schema(schema, dialect))
+    if found.fault is not None:
+        annotations["outputSchemaFault"] = found.fault
+    _mark_removed(found, "outputSchema", annotations)
+    return found.schema
 
 
-def usable_schema(
-    schema: Any, dialect: Dialect | None = None
-) -> tuple[dict[str, Any] | None, str | None]:
-    """The input schema in draft 2020-12 without references, or what is wrong with it."""
-    if not isinstance(schema, Mapping):
-        return None, "missing_schema"
-    plain, fault = checked_schema(schema, dialect)
-    if plain is None or fault:
-        return None, fault
-    kinds = plain.get("type", "object")
-    if kinds != "object" and not (isinstance(kinds, list) and "object" in kinds):
-        return None, "invalid_schema"
-    return plain | {"type": "object"}, None  # arguments are an object in any case
-
-
-def checked_schema(
-    schema: Any, dialect: Dialect | None = None
-) -> tuple[dict[str, Any] | None, str | None]:
-    """Any schema, normalised and within bounds, or what is wrong with it."""
-    try:
-        plain = normalised(schema, dialect)
-        if not isinstance(plain, dict):
-            return None, "invalid_schema"
-        if depth(plain) > MAX_DEPTH:
-            return None, "deep_schema"
-        if len(canonical_json(plain).encode()) > MAX_SCHEMA_BYTES:
-            return None, "huge_schema"
-        Validator(plain)
-    except UnusableError as error:
-        return None, error.reason
-    except SchemaError as error:
-        return None, "unsupported_pattern" if '"regex"' in str(error) else "invalid_schema"
-    except (ValueError, RecursionError):  # no JSON: NaN, lone surrogates
-        return None, "invalid_schema"
-    return plain, None
-
-
-def depth(node: Any) -> int:
-    """Levels of a JSON value, a scalar being one; stops counting well above MAX_DEPTH."""
-    layer, levels = [node], 0
-    while layer and levels <= 2 * MAX_DEPTH:
-        levels += 1
-        layer = [
-            child
-            for one in layer
-            if isinstance(one, Mapping | list)
-            for child in (one.values() if isinstance(one, Mapping) else one)
-        ]
-    return levels
+def _mark_removed(found: CheckedSchema, key: str, annotations: dict[str, Any]) -> None:
+    """Name the patterns that the schema lost."""
+    if found.removed:
+        places = {f"{key}{place}": pattern for place, pattern in found.removed.items()}
+        annotations["removedPatterns"] = annotations.get("removedPatterns", {}) | places
 
 
 def _mark_undocumented(description: str, schema: Any, annotations: dict[str, Any]) -> None:
