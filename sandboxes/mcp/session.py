@@ -16,7 +16,7 @@ is a TransientError, since no call was made yet.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from typing import Any, NamedTuple
@@ -38,7 +38,9 @@ from sandboxes.mcp.pages import all_tools
 from sandboxes.mcp.secret_values import NO_SECRETS, Redactor, secret_values
 from sandboxes.mcp.servers import Fixture, ServerConfig
 from sandboxes.mcp.wire import McpWire
+from tool_specs.importing.checked_schemas import usable_schema
 from tool_specs.importing.names import mapped_names
+from tool_specs.importing.parameter_names import WritableSchema, own_arguments, writable
 
 MAX_TEXT = 64 << 10
 """Characters of a result that are passed on; a note says how many are missing."""
@@ -76,6 +78,7 @@ class McpServer:
         self._stop = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._names: dict[str, str] | None = None
+        self._schemas: dict[str, WritableSchema] = {}
         self._reads: set[str] = set()
 
     async def list_tools(self) -> list[dict[str, Any]]:
@@ -84,7 +87,8 @@ class McpServer:
         return self._redactor.value(await all_tools(self._ready(), self.config.name, asking))
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> McpResult:
-        """Call a tool by the name that models use (`tool_specs.importing.names.mapped_names`).
+        """Call a tool by the names that models use (`tool_specs.importing.names.mapped_names`): its
+        own name, and the names that it has for its parameters, are what the server is sent.
 
         A tool that may write is refused where the server does not declare `writes`.
         ServerLostError if the server hangs or is lost; never for what it answers.
@@ -94,10 +98,13 @@ class McpServer:
             self._reads = {tool["name"] for tool in listed if only_reads(self.config, tool)}
             names = mapped_names([tool["name"] for tool in listed])
             self._names = {name: own for own, name in names.items()}
+            self._schemas = dict(_writable_schemas(listed))
         own = self._names.get(name, name)
         if not self.config.writes and own not in self._reads:
             refused = f"{name} is refused: only tools that read are allowed"
             return McpResult(refused if name in self._names else f"Unknown tool: {name}", True)
+        if own in self._schemas:
+            arguments = own_arguments(arguments, self._schemas[own])
         if (problem := unsendable(own, arguments)) is not None:
             return McpResult(problem, True, "invalid_arguments")
         try:
@@ -205,6 +212,14 @@ class McpServer:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+
+def _writable_schemas(listed: list[dict[str, Any]]) -> Iterator[tuple[str, WritableSchema]]:
+    """By the tool's own name, of those with parameters that models know by other names."""
+    for tool in listed:
+        schema = usable_schema(tool.get("inputSchema")).schema
+        if schema is not None and (found := writable(schema)).originals:
+            yield tool["name"], found
 
 
 def only_reads(config: ServerConfig, tool: Mapping[str, Any]) -> bool:

@@ -27,7 +27,7 @@ def without_unsupported(schema: Any) -> Loosened:
 
 
 @lru_cache(maxsize=4096)
-def is_supported(pattern: str) -> bool:
+def is_supported(pattern: Any) -> bool:
     try:
         Validator({"pattern": pattern})
     except SchemaError:
@@ -41,7 +41,7 @@ def _loose(node: Any, place: str, removed: dict[str, str]) -> Any:
     found: dict[str, Any] = {}
     for key, value in node.items():
         where = f"{place}/{key}"
-        if key == "pattern" and isinstance(value, str) and not is_supported(value):
+        if key == "pattern" and not is_supported(value):
             removed[where] = value
         elif key in SCHEMA_MAPS:
             found[key] = {

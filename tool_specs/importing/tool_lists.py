@@ -26,6 +26,7 @@ from tool_specs.importing.dialects import Dialect, UnusableError
 from tool_specs.importing.injection import hidden, instructing, texts_in
 from tool_specs.importing.licences import spdx_of
 from tool_specs.importing.names import mapped_names
+from tool_specs.importing.parameter_names import writable
 
 IMPORT_VERSION = 2
 """Part of the ids: raised when the same listing gives other rows."""
@@ -147,13 +148,17 @@ def _row(
     if name != one.name:
         annotations["originalName"] = _line(one.name)
     checked = _input_schema(one, dialect)
-    schema = checked.schema
+    schema = None
+    if checked.schema is not None:
+        schema, originals = writable(checked.schema)
+        if originals:
+            annotations["originalParameters"] = originals
     if checked.detail:
         annotations["inputSchemaFault"] = _line(checked.detail)
     _mark_removed(checked, "inputSchema", annotations)
     output = _output_schema(one, dialect, annotations)
     _mark_undocumented(one.description, schema, annotations)
-    texts = (one.name, one.description, *texts_in([schema, output, annotations]))
+    texts = (one.name, one.description, *texts_in([checked.schema, output, annotations]))
     reason = fault or checked.fault or _text_fault(one.description, texts, annotations)
     if reason is None and not (source.may_write or annotations.get("readOnlyHint") is True):
         reason = "not_read_only"

@@ -38,12 +38,14 @@ def test_pages_are_joined_and_answers_of_every_kind_come_back() -> None:
     async def work(server: McpServer) -> None:
         tools = await server.list_tools()
         assert [tool["name"] for tool in tools][:4] == ["echo", "write", "fail", "refuse"]
-        assert len(tools) == 9
+        assert len(tools) == 10
         assert tools[0]["inputSchema"] == {"type": "object"}
         assert await server.call("echo", {"a": 1}) == McpResult('{"a": 1}', False)
         assert await server.call("fail", {}) == McpResult("it failed", True)
         assert await server.call("refuse", {}) == McpResult("no tools/call", True)
         assert await server.call("wrong_name", {}) == McpResult("it has spaces", False)
+        echoed = await server.call("HuiSheng", {"Hua": "hi", "other": 1})
+        assert json.loads(echoed.text) == {"\u8bdd": "hi", "other": 1}
         flood = await server.call("flood", {})
         assert flood.text.endswith(f"[{200_000 - MAX_TEXT} more characters]")
 
@@ -124,6 +126,8 @@ def test_import_marks_what_varies_and_maps_names() -> None:
     assert rows["echo"]["drop_reason"] is None
     assert rows["write"]["drop_reason"] is None
     assert rows["wrong_name"]["annotations"]["originalName"] == "wrong name"
+    assert rows["HuiSheng"]["annotations"]["originalName"] == "\u56de\u58f0"
+    assert rows["HuiSheng"]["annotations"]["originalParameters"] == {"Hua": "\u8bdd"}
 
 
 def importable() -> ServerConfig:

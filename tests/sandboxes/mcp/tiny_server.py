@@ -18,6 +18,14 @@ TOOLS = [
     }
     for name in ("echo", "write", "fail", "refuse", "die", "hang", "uptime", "flood", "wrong name")
 ]
+TOOLS.append(
+    {
+        "name": "\u56de\u58f0",
+        "description": "The tool echo, in Chinese.",
+        "inputSchema": {"type": "object", "properties": {"\u8bdd": {"type": "string"}}},
+        "annotations": {"readOnlyHint": True},
+    }
+)
 
 
 def send(message: object) -> None:
