@@ -1,8 +1,8 @@
 """Files of tools: which kind one is, and what it lists.
 
 Kinds: answers of MCP's `tools/list` (one, several pages, or one a line for many servers), lists of
-OpenAI functions, OpenAPI 3 documents; JSON, JSON lines or YAML, plain or gzipped. A file of another
-kind is refused with a word on what it is.
+tools in the forms of `tool_forms` and requests that hold them, OpenAPI 3 documents; JSON, JSON lines
+or YAML, plain or gzipped. A file of another kind is refused with a word on what it is.
 """
 
 import gzip
@@ -17,6 +17,7 @@ import yaml
 
 from records.errors import ConfigError
 from tool_specs.importing import openapi
+from tool_specs.importing.tool_forms import as_mcp, tools_in
 from tool_specs.importing.tool_lists import Listing, ToolListSource
 
 MAX_FILE_BYTES = 512 << 20
@@ -152,58 +153,40 @@ def _listings(document: Any, name: str) -> Iterator[Listing]:
     if isinstance(document, Mapping) and ("openapi" in document or "swagger" in document):
         yield openapi.listing_of(document, _openapi_source(document, name))
         return
+    if isinstance(document, Mapping) and isinstance(document.get("requests"), list):
+        document = document["requests"]  # a batch of Anthropic's
     entries = document if isinstance(document, list) else [document]
     servers: list[Listing] = []
     loose: list[Any] = []
+    lists: set[str] = set()
     for entry in entries:
-        tools = _tools_of(entry)
+        tools = tools_in(entry)
         if tools is None:
             loose.append(entry)
         elif isinstance(entry.get("server", entry.get("slug")), str):
-            servers.append(Listing(_entry_source(entry), [_as_mcp(tool) for tool in tools]))
-        else:
+            servers.append(Listing(_entry_source(entry), [as_mcp(tool) for tool in tools]))
+        elif (text := _text(tools)) not in lists:  # requests repeat their tools
+            lists.add(text)
             loose += tools
     if not servers and not any(map(_is_tool, loose)) and (loose or not entries):
         raise ConfigError(_what_it_is(document))
     yield from servers
     if loose:  # what is no tool becomes a row that says so, and costs the others nothing
         yield Listing(
-            ToolListSource(server=name, category=CATEGORY, may_write=True), [*map(_as_mcp, loose)]
+            ToolListSource(server=name, category=CATEGORY, may_write=True), [*map(as_mcp, loose)]
         )
 
 
-def _tools_of(entry: Any) -> list[Any] | None:
-    """The tools of an answer to tools/list, of a request to a model, or of a line about a server;
-    None if it holds no list of them."""
-    if not isinstance(entry, Mapping):
-        return None
-    if isinstance(entry.get("result"), Mapping):
-        return _tools_of(entry["result"])
-    for key in ("tools", "functions"):
-        if isinstance(entry.get(key), list):
-            return entry[key]
-    return None
+def _text(tools: list[Any]) -> str:
+    try:
+        return json.dumps(tools, sort_keys=True)
+    except RecursionError as error:
+        raise ConfigError("nested too deep to be read") from error
 
 
 def _is_tool(tool: Any) -> bool:
-    mapped = _as_mcp(tool)
+    mapped = as_mcp(tool)
     return isinstance(mapped, Mapping) and isinstance(mapped.get("name"), str)
-
-
-def _as_mcp(tool: Any) -> Any:
-    """OpenAI's forms (chat, responses, the old functions) and Anthropic's as MCP's."""
-    if not isinstance(tool, Mapping):
-        return tool
-    function = tool.get("function")
-    inner = function if isinstance(function, Mapping) else tool
-    if "inputSchema" in inner:
-        return inner
-    for key in ("parameters", "input_schema"):
-        if key in inner:
-            return {k: v for k, v in inner.items() if k != key} | {"inputSchema": inner[key]}
-    if tool.get("type") == "function":  # OpenAI: without parameters it takes none
-        return {**inner, "inputSchema": {"type": "object", "properties": {}}}
-    return inner
 
 
 def _entry_source(entry: Mapping[str, Any]) -> ToolListSource:
@@ -254,7 +237,7 @@ def _what_it_is(document: Any) -> str:
         return "a client's configuration of MCP servers; import each with --server or --url"
     if "servers" in keys:
         return "a registry's list of servers; import those with --registry"
-    kinds = "tools/list answers, OpenAI function lists or an OpenAPI 3 document are read"
+    kinds = "tools/list answers, tool lists of model APIs or an OpenAPI 3 document are read"
     if isinstance(document, Mapping):
         return f"an object with {', '.join(map(str, keys)) or 'nothing'} in it; {kinds}"
     return f"{'a list' if isinstance(document, list) else 'a value'} without tools; {kinds}"

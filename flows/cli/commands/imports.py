@@ -43,8 +43,8 @@ def import_(
         An MCP registry by its address, the official one if none follows. Lists every server; asks
         those whose host --allow-host names. Goes on where it stopped when run again.
     file
-        tools/list answers (JSON, JSON lines, gzipped), an OpenAI function list, or an OpenAPI 3
-        document.
+        tools/list answers (JSON, JSON lines, gzipped), a tool list or a request body of OpenAI,
+        Anthropic, Gemini, Bedrock or LangChain, or an OpenAPI 3 document.
     allow_host
         A host on which servers of a registry may be asked for their tools.
     token_env

@@ -131,7 +131,7 @@ WIDE_MERGE = f"a: &a {{{', '.join(f'k{i}: 1' for i in range(1000))}}}\n" + "".jo
         ([1, 2], "a list without tools"),
         ([{"server": "z", "error": "timeout"}], "a list without tools"),
         ([], "a list without tools"),
-        ({"a": 1, "b": 2}, "an object with a, b in it; tools/list answers, OpenAI"),
+        ({"a": 1, "b": 2}, "an object with a, b in it; tools/list answers, tool lists"),
         ({"mcpServers": {}}, "import each with --server or --url"),
         ({"servers": []}, "import those with --registry"),
         ({"swagger": "2.0", "paths": {}}, "convert it to OpenAPI 3"),
