@@ -8,7 +8,7 @@ The work is bounded by the nodes of the result.
 
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import unquote, urlsplit
 
 Dialect = Literal["draft-04", "draft-06", "draft-07", "2019-09", "2020-12", "openapi-3.0", "any"]
 """`any`: not declared. Read as 2020-12 with `nullable`, as most who declare nothing mean it."""
@@ -92,6 +92,39 @@ def normalised(schema: Any, dialect: Dialect | None = None) -> dict[str, Any] | 
     return Reading(schema, own).read(schema)
 
 
+def pointed_at(document: Any, ref: str) -> Any:
+    """What the reference names inside the document. Raises UnusableError."""
+    if not ref.startswith("#"):
+        raise _elsewhere(ref)
+    if len(ref) > 1 and not ref.startswith("#/"):
+        raise UnusableError("broken_reference", f"{ref[:100]} is an anchor")
+    node = document
+    for step in ref[1:].split("/")[1:]:
+        key = unquote(step).replace("~1", "/").replace("~0", "~")
+        if isinstance(node, Mapping) and key in node:
+            node = node[key]
+        elif isinstance(node, list) and key.isdecimal() and int(key) < len(node):
+            node = node[int(key)]
+        else:
+            raise UnusableError("broken_reference", f"{ref[:100]} points at nothing")
+    return node
+
+
+def _elsewhere(ref: str) -> UnusableError:
+    """Why a reference to another file or address is not followed."""
+    try:
+        parts = urlsplit(ref)
+    except ValueError:
+        return UnusableError("broken_reference", f"{ref[:100]} is no address")
+    if parts.scheme or parts.netloc:
+        return UnusableError("remote_reference", f"{ref[:100]} would have to be fetched")
+    if parts.path.startswith(("/", "../")):
+        return UnusableError("outside_reference", f"{ref[:100]} leaves the folder of the document")
+    return UnusableError(
+        "broken_reference", f"{ref[:100]} is no JSON or YAML file that can be read"
+    )
+
+
 class _Found(NamedTuple):
     target: Any
     ref: str
@@ -160,20 +193,7 @@ class Reading:
             raise UnusableError("invalid_schema", "$ref is no text")
         if self._base and ref.startswith(f"{self._base}#"):
             ref = ref.removeprefix(self._base)
-        if not ref.startswith("#"):
-            raise UnusableError("remote_reference", ref[:100])
-        node = self._document
-        for step in ref[1:].split("/")[1:]:
-            key = unquote(step).replace("~1", "/").replace("~0", "~")
-            if isinstance(node, Mapping) and key in node:
-                node = node[key]
-            elif isinstance(node, list) and key.isdecimal() and int(key) < len(node):
-                node = node[int(key)]
-            else:
-                raise UnusableError("broken_reference", ref[:100])
-        if len(ref) > 1 and not ref.startswith("#/"):
-            raise UnusableError("broken_reference", ref[:100])  # an anchor
-        return _Found(node, ref)
+        return _Found(pointed_at(self._document, ref), ref)
 
     def _members(self, node: Mapping[str, Any], open_refs: tuple[str, ...]) -> dict[str, Any]:
         found: dict[str, Any] = {}

@@ -1,9 +1,9 @@
 """OpenAPI 3 documents as tools: one per operation, all its inputs merged into one schema.
 
-Path, query and header parameters and the members of a JSON body become properties of one object; a
-body's member whose name a parameter has is called `body_<name>`, a body that is no plain object
-`body`. A body counts as given: few documents say that theirs is required, and mean it. Cookies and
-the headers that HTTP clients set themselves are nobody's argument.
+Path, query and header parameters and the members of a JSON body or of a form become properties of
+one object; a body's member whose name a parameter has is called `body_<name>`, a body that is no
+plain object `body`. A body counts as given: few documents say that theirs is required, and mean it.
+Cookies and the headers that HTTP clients set themselves are nobody's argument.
 """
 
 import re
@@ -11,13 +11,16 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from records.errors import ConfigError
-from tool_specs.importing.dialects import Dialect, Reading, UnusableError
+from tool_specs.importing.dialects import Dialect, Reading, UnusableError, pointed_at
 from tool_specs.importing.tool_lists import Listing, ToolListSource
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace")
 MAX_OPERATIONS = 5_000
 MAX_REFERENCES = 8
 """A parameter, body or answer that is a reference to one that is a reference ..."""
+
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+"""Bodies of fields; JSON is taken first where a body may be either."""
 
 _JSON = re.compile(r"application/(?:[\w.+-]+\+)?json(?:;.*)?|\*/\*|application/\*", re.IGNORECASE)
 _OF_THE_CLIENT = frozenset({"accept", "authorization", "content-type"})
@@ -153,7 +156,11 @@ class _Operation:
         body = self._followed(body)
         schema = self._json_schema(body)
         if schema is None:
-            raise UnusableError("not_json_body", "a body in no form of JSON")
+            schema = self._form_schema(body)
+        if schema is None:
+            raise UnusableError(
+                "not_json_body", f"a body of {_kinds_of(body)}, no JSON and no form"
+            )
         plain = self._normal(schema)
         if not isinstance(plain, dict) or plain.keys() - _MERGED or "properties" not in plain:
             key = _free("body", "json", properties)
@@ -182,8 +189,21 @@ class _Operation:
                 return media.get("schema", {})
         return None
 
+    def _form_schema(self, content: Mapping[str, Any]) -> Any:
+        kinds = content.get("content")
+        for kind, media in kinds.items() if isinstance(kinds, Mapping) else ():
+            plain = str(kind).partition(";")[0].strip().lower()
+            if plain in FORMS and isinstance(media, Mapping):
+                return media.get("schema", {})
+        return None
+
     def _followed(self, node: Any) -> Mapping[str, Any]:
         return _followed(self._document, node)
+
+
+def _kinds_of(body: Mapping[str, Any]) -> str:
+    kinds = body.get("content")
+    return ", ".join(map(str, kinds)) if isinstance(kinds, Mapping) and kinds else "no content"
 
 
 def _free(name: str, place: str, taken: Mapping[str, Any]) -> str:
@@ -200,10 +220,5 @@ def _followed(document: Mapping[str, Any], node: Any) -> Mapping[str, Any]:
         ref = node.get("$ref")
         if not isinstance(ref, str):
             return node
-        if not ref.startswith("#/"):
-            raise UnusableError("remote_reference", ref[:100])
-        node = document
-        for step in ref[2:].split("/"):
-            key = step.replace("~1", "/").replace("~0", "~")
-            node = node.get(key) if isinstance(node, Mapping) else None
+        node = pointed_at(document, ref)
     raise UnusableError("recursive_schema", "references that lead in a circle")

@@ -1,34 +1,22 @@
 """Files of tools: which kind one is, and what it lists.
 
 Kinds: answers of MCP's `tools/list` (one, several pages, or one a line for many servers), lists of
-tools in the forms of `tool_forms` and requests that hold them, OpenAPI 3 documents; JSON, JSON lines
-or YAML, plain or gzipped. A file of another kind is refused with a word on what it is.
+tools in the forms of `tool_forms` and requests that hold them, OpenAPI 3 documents of one file or
+several. A file of another kind is refused with a word on what it is.
 """
 
-import gzip
 import json
 import re
-import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
-
-import yaml
+from typing import Any
 
 from records.errors import ConfigError
 from tool_specs.importing import openapi
+from tool_specs.importing.documents import document_of
+from tool_specs.importing.openapi_files import with_files
 from tool_specs.importing.tool_forms import as_mcp, tools_in
 from tool_specs.importing.tool_lists import Listing, ToolListSource
-
-MAX_FILE_BYTES = 512 << 20
-"""Unpacked."""
-
-MAX_YAML_NODES = 2_000_000
-"""With aliases written out: a few lines of YAML can stand for more values than memory holds."""
-
-MAX_YAML_DEPTH = 200
-MAX_YAML_MERGED = 200_000
-"""Members that merge keys (`<<`) copy in a whole file."""
 
 CATEGORY = "software_apps"
 """Of tools whose file names none."""
@@ -37,121 +25,15 @@ CATEGORY = "software_apps"
 def read_listings(path: Path) -> list[Listing]:
     """What the file lists, server by server. ConfigError for what cannot be read or is none."""
     try:
-        return list(_listings(_document(path), _name_of(path)))
+        return list(_listings(document_of(path), path))
     except ConfigError as error:
         raise ConfigError(f"{path} cannot be imported: it is {error}") from error.__cause__
 
 
-def _document(path: Path) -> Any:
-    """The file's JSON or YAML value; a list of the lines' values for JSON lines."""
-    data = _bytes(path)
-    try:
-        text = data.decode("utf-8-sig")
-        if not text.strip():
-            raise ConfigError("empty")
-        if text.lstrip()[0] not in "[{":
-            return _yaml(text)
-        try:
-            return json.loads(text)
-        except json.JSONDecodeError as error:
-            lines = [line for line in text.split("\n") if line.strip()]
-            if len(lines) > 1 and error.msg == "Extra data":
-                return [_line(number, line) for number, line in enumerate(lines, 1)]
-            if path.name.removesuffix(".gz").endswith((".yaml", ".yml")):
-                return _yaml(text)
-            raise ConfigError(f"no JSON: {error}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError("no text in UTF-8") from error
-    except RecursionError as error:
-        raise ConfigError("nested too deep to be read") from error
-    except ValueError as error:  # a number of more digits than Python reads
-        raise ConfigError(f"no JSON that can be read: {error}") from error
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            is_packed = file.read(2) == b"\x1f\x8b"
-        with gzip.open(path) if is_packed else path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except (EOFError, zlib.error) as error:
-        raise ConfigError(f"no whole gzip file: {error}") from error
-    except OSError as error:
-        raise ConfigError(f"not readable: {error.strerror or error}") from error
-    if len(data) > MAX_FILE_BYTES:
-        raise ConfigError(f"over {MAX_FILE_BYTES >> 20} MiB unpacked; split it")
-    return data
-
-
-def _line(number: int, line: str) -> Any:
-    try:
-        return json.loads(line)
-    except ValueError as error:
-        raise ConfigError(f"JSON lines of which line {number} is no JSON: {error}") from error
-
-
-def _yaml(text: str) -> Any:
-    try:
-        _refuse_deep(text)
-        found = yaml.load(text, _Loader)  # a SafeLoader: plain values only
-    except (yaml.YAMLError, AttributeError, LookupError, TypeError) as error:  # `!!bool maybe`
-        said = " ".join(str(error).split())
-        raise ConfigError(f"neither JSON nor YAML: {said[:200]}") from error
-    nodes, stack = 0, [found]
-    while stack:
-        node = stack.pop()
-        nodes += 1
-        if nodes > MAX_YAML_NODES:
-            raise ConfigError(f"YAML of over {MAX_YAML_NODES} values once aliases are written out")
-        if isinstance(node, dict | list):
-            stack.extend(node.values() if isinstance(node, dict) else node)
-        elif not isinstance(node, str | int | float | None):  # !!binary, !!set, !!timestamp
-            raise ConfigError(f"YAML with a {type(node).__name__} in it, which JSON has not")
-    return found
-
-
-def _refuse_deep(text: str) -> None:
-    """Before anything is made of it: the C loader is recursive, and would take Python with it."""
-    levels = 0
-    for event in yaml.parse(text, _Loader):
-        levels += isinstance(event, yaml.CollectionStartEvent)
-        levels -= isinstance(event, yaml.CollectionEndEvent)
-        if levels > MAX_YAML_DEPTH:
-            raise ConfigError("nested too deep to be read")
-
-
-class _Loader(yaml.CSafeLoader):
-    """Dates stay text, as in JSON; keys such as 200 become text."""
-
-    yaml_implicit_resolvers: ClassVar = {
-        first: [one for one in resolvers if one[0] != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
-
-    merged = 0
-    """Members that merge keys have copied so far."""
-
-    def flatten_mapping(self, node: Any) -> None:
-        """Merge keys multiply while they are read: counted before they are followed."""
-        for key, value in node.value:
-            if key.tag != "tag:yaml.org,2002:merge":
-                continue
-            for one in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                if isinstance(one, yaml.MappingNode):
-                    self.flatten_mapping(one)
-                    self.merged += len(one.value)
-                if self.merged > MAX_YAML_MERGED:
-                    raise yaml.YAMLError(f"merge keys that copy over {MAX_YAML_MERGED} members")
-        super().flatten_mapping(node)
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
-        found = super().construct_mapping(node, deep=deep)
-        return {key if isinstance(key, str) else json.dumps(key): v for key, v in found.items()}
-
-
-def _listings(document: Any, name: str) -> Iterator[Listing]:
+def _listings(document: Any, path: Path) -> Iterator[Listing]:
     if isinstance(document, Mapping) and ("openapi" in document or "swagger" in document):
-        yield openapi.listing_of(document, _openapi_source(document, name))
+        source = _openapi_source(document, _name_of(path))
+        yield openapi.listing_of(with_files(document, path), source)
         return
     if isinstance(document, Mapping) and isinstance(document.get("requests"), list):
         document = document["requests"]  # a batch of Anthropic's
@@ -173,7 +55,8 @@ def _listings(document: Any, name: str) -> Iterator[Listing]:
     yield from servers
     if loose:  # what is no tool becomes a row that says so, and costs the others nothing
         yield Listing(
-            ToolListSource(server=name, category=CATEGORY, may_write=True), [*map(as_mcp, loose)]
+            ToolListSource(server=_name_of(path), category=CATEGORY, may_write=True),
+            [*map(as_mcp, loose)],
         )
 
 

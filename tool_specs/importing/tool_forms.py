@@ -81,7 +81,7 @@ def as_mcp(tool: Any) -> Any:
     if "inputSchema" in inner:
         return _of_bedrock(inner)
     for key in _SCHEMAS:
-        if isinstance(inner.get(key), Mapping):
+        if inner.get(key) is not None:
             return _without(inner, *_SCHEMAS) | {"inputSchema": _json_schema(inner[key])}
     if tool.get("type") == "function":  # without parameters it takes none
         return _without(inner, *_SCHEMAS) | {"inputSchema": _object({})}
@@ -134,7 +134,7 @@ def _is_gemini_type(kind: Any) -> bool:
 def _of_gemini(schema: Any) -> Any:
     if not isinstance(schema, Mapping):
         return schema
-    found: dict[str, Any] = {}
+    found: dict[Any, Any] = {}
     for written, value in schema.items():
         key = _GEMINI_KEYS.get(written, written)
         if value is None:

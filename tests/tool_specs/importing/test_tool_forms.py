@@ -22,7 +22,7 @@ SCHEMA = {
 }
 """What every form below says, null apart where a form has no word for it."""
 
-GEMINI = WORDS | {
+GEMINI: dict[str, Any] = WORDS | {
     "parameters": {
         "type": "OBJECT",
         "properties": {
@@ -39,13 +39,13 @@ GEMINI = WORDS | {
         "required": ["to", "from"],
     }
 }
-GEMINI_DUMP = WORDS | {
+GEMINI_DUMP: dict[str, Any] = WORDS | {
     "behavior": None,
     "parameters": GEMINI["parameters"] | {"any_of": None, "max_items": None, "title": None},
     "parameters_json_schema": None,
     "response": None,
 }
-BEDROCK = {"toolSpec": WORDS | {"inputSchema": {"json": SCHEMA}}}
+BEDROCK: dict[str, Any] = {"toolSpec": WORDS | {"inputSchema": {"json": SCHEMA}}}
 ANTHROPIC = WORDS | {"input_schema": SCHEMA, "cache_control": {"type": "ephemeral"}}
 OPENAI = {"type": "function", "function": WORDS | {"parameters": SCHEMA}}
 STRUCTURED_TOOL = WORDS | {
