@@ -24,11 +24,14 @@ MAX_REFS = 32
 
 
 class UnusableError(ValueError):
-    """A schema that cannot be normalised; `reason` is the word for it."""
+    """A schema that cannot be normalised; `reason` is the word for it, `detail` says it to people.
 
-    def __init__(self, reason: str, detail: str) -> None:
-        super().__init__(f"{reason}: {detail}")
-        self.reason, self.detail = reason, detail
+    The message is part of the ids of tools without a schema, so `why` stands in the detail alone.
+    """
+
+    def __init__(self, reason: str, what: str, why: str = "") -> None:
+        super().__init__(f"{reason}: {what}")
+        self.reason, self.detail = reason, f"{what} {why}".strip()
 
 
 _ORDER = ("draft-04", "draft-06", "draft-07", "2019-09", "2020-12")
@@ -97,7 +100,7 @@ def pointed_at(document: Any, ref: str) -> Any:
     if not ref.startswith("#"):
         raise _elsewhere(ref)
     if len(ref) > 1 and not ref.startswith("#/"):
-        raise UnusableError("broken_reference", f"{ref[:100]} is an anchor")
+        raise UnusableError("broken_reference", ref[:100], "is an anchor")
     node = document
     for step in ref[1:].split("/")[1:]:
         key = unquote(step).replace("~1", "/").replace("~0", "~")
@@ -106,7 +109,7 @@ def pointed_at(document: Any, ref: str) -> Any:
         elif isinstance(node, list) and key.isdecimal() and int(key) < len(node):
             node = node[int(key)]
         else:
-            raise UnusableError("broken_reference", f"{ref[:100]} points at nothing")
+            raise UnusableError("broken_reference", ref[:100], "points at nothing")
     return node
 
 
@@ -115,14 +118,12 @@ def _elsewhere(ref: str) -> UnusableError:
     try:
         parts = urlsplit(ref)
     except ValueError:
-        return UnusableError("broken_reference", f"{ref[:100]} is no address")
+        return UnusableError("broken_reference", ref[:100], "is no address")
     if parts.scheme or parts.netloc:
-        return UnusableError("remote_reference", f"{ref[:100]} would have to be fetched")
+        return UnusableError("remote_reference", ref[:100], "would have to be fetched")
     if parts.path.startswith(("/", "../")):
-        return UnusableError("outside_reference", f"{ref[:100]} leaves the folder of the document")
-    return UnusableError(
-        "broken_reference", f"{ref[:100]} is no JSON or YAML file that can be read"
-    )
+        return UnusableError("outside_reference", ref[:100], "leaves the folder of the document")
+    return UnusableError("broken_reference", ref[:100], "is no JSON or YAML file that can be read")
 
 
 class _Found(NamedTuple):

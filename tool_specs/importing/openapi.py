@@ -159,7 +159,9 @@ class _Operation:
             schema = self._form_schema(body)
         if schema is None:
             raise UnusableError(
-                "not_json_body", f"a body of {_kinds_of(body)}, no JSON and no form"
+                "not_json_body",
+                "a body in no form of JSON",
+                f"and no form; it is {_kinds_of(body)}",
             )
         plain = self._normal(schema)
         if not isinstance(plain, dict) or plain.keys() - _MERGED or "properties" not in plain:
