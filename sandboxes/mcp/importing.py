@@ -52,7 +52,7 @@ def source_of(config: ServerConfig) -> ToolListSource:
         license=config.license,
         split=config.split,
         read_only_tools=config.read_only_tools,
-        may_write=config.writes,
+        may_write=config.may_write,
     )
 
 

@@ -26,7 +26,7 @@ DOWNLOADERS = {
 }
 
 
-def server_of_command(line: str, *, writes: bool = False) -> ServerConfig:
+def server_of_command(line: str, *, writes: bool | None = None) -> ServerConfig:
     """The definition of a server given as a command line, as `synth tools import --server` takes
     it. A command of a virtual environment is run from that environment; scripts given by their
     path are shown inside, and nothing beside them. ConfigError for what does not exist."""

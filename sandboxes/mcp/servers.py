@@ -65,7 +65,8 @@ class Fixture(Config):
 
 
 class Communicated(Config):
-    """A value that the user must be told, and where it stands in what the calls returned."""
+    """A value that the user must be told, and where it stands in what the calls returned: what
+    `path` and `regex` lead to, or `value` itself."""
 
     label: str
     """What it is, as the user would ask for it."""
@@ -80,19 +81,27 @@ class Communicated(Config):
     """Searched in that value, or in the whole observation without a path, with ^ and $ at lines.
     The value is its first group."""
 
+    value: str | None = None
+    """The value, which the observation holds word for word; in place of `path` and `regex`."""
+
     number: bool = False
     """Compared as a number, so that "8 hours" tells 8.0."""
 
     @model_validator(mode="after")
     def _leads_somewhere(self) -> Self:
-        if self.path is None and (self.regex is None or not re.compile(self.regex).groups):
-            raise ValueError("give path, or regex with a group, or both")
+        leads = self.path is not None or self.regex is not None
+        if leads == (self.value is not None):
+            raise ValueError("give either value, or path or regex")
+        if self.path is None and self.regex is not None and not re.compile(self.regex).groups:
+            raise ValueError(f"regex {self.regex!r} needs a group, which is the value")
         return self
 
     def value_in(self, observation: str) -> str | float | None:
         """The value, None where the observation does not hold it."""
         found: Any = observation
         try:
+            if self.value is not None:
+                found = self.value if holds(observation, self.value) else None
             if self.path is not None:
                 found = json.loads(observation)
                 for key in self.path.split("."):
@@ -105,6 +114,12 @@ class Communicated(Config):
             return float(found) if self.number else str(found)
         except (ValueError, KeyError, IndexError, TypeError):
             return None
+
+
+def holds(text: str, value: str) -> bool:
+    """Whether the value stands in the text as it is, and not as a part of a longer word or
+    number."""
+    return re.search(rf"(?<![\w.]){re.escape(value)}(?!\w|\.\d)", text) is not None
 
 
 class GoalCall(Config):
@@ -132,6 +147,15 @@ class ServerGoal(Config):
 
     writes: bool = False
     communicate: tuple[Communicated, ...] = ()
+    form: str = Field(default="plain", pattern=r"^(plain|chosen|described|for_each|conditional)$")
+    """How the goal has to be read to know which calls it takes: see docs/tasks.md."""
+
+    seen_by: tuple[GoalCall, ...] = ()
+    """Of a goal whose effect the state does not show: reading calls that answer otherwise once it
+    is done. The episode is then checked by the calls that it made."""
+
+    volatile: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Entity of the state -> fields that come out otherwise each time, and are not compared."""
 
     def told(self, observations: Sequence[str]) -> list[str | float | None]:
         """The values to tell, in order, from the observations of the goal's calls."""
@@ -164,15 +188,22 @@ class ServerConfig(Config):
     env: dict[str, str] = Field(default_factory=dict)
     fixtures: dict[str, Fixture] = Field(default_factory=lambda: {"default": Fixture()})
     probes: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Entity -> a command run in the same sandbox; each line it prints is a row of the state."""
+    """Entity -> a command run in the same sandbox; each line it prints is a row of the state. Of a
+    server without probes that may write, the state is what lies in the workspace: tables of SQLite,
+    rows of JSON, texts and folders."""
 
     clock: str = "2026-03-02T09:00:00"
     start_timeout_s: float = Field(default=30.0, gt=0, le=600)
     call_timeout_s: float = Field(default=30.0, gt=0, le=600)
     limits: Limits = Limits()
-    writes: bool = False
-    """Whether its tools may change anything. Of a server that does not declare it only read-only
-    tools are used; a call of another is refused."""
+    writes: bool | None = None
+    """Whether its tools may change anything; where not, only read-only tools are used, and a call
+    of another is refused. Not said: they may where the server has neither hosts nor secrets, since
+    then it can change nothing but its throwaway workspace."""
+
+    try_writes: bool = False
+    """Whether goals that change something are tried out to find tasks, though the server has hosts
+    or secrets. Each is executed several times, on whatever it reaches."""
 
     hosts: tuple[Host, ...] = ()
     """The hosts that it may reach, `NAME`, `NAME:PORT` (443 without) or `NAME:PORT=ADDRESS`; there
@@ -201,6 +232,21 @@ class ServerConfig(Config):
     """Name -> values that a goal may be about, all of them true of the default fixture."""
 
     goals: tuple[ServerGoal, ...] = ()
+
+    @property
+    def reaches_out(self) -> bool:
+        """Whether it can change anything beyond its sandbox."""
+        return bool(self.hosts or self.secrets)
+
+    @property
+    def may_write(self) -> bool:
+        """Whether tools that change something may be called."""
+        return not self.reaches_out if self.writes is None else self.writes
+
+    @property
+    def may_try_writes(self) -> bool:
+        """Whether goals that change something may be tried out to find tasks."""
+        return self.may_write and (self.try_writes or not self.reaches_out)
 
     @model_validator(mode="after")
     def _secrets_are_no_settings(self) -> Self:

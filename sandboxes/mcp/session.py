@@ -37,6 +37,7 @@ from sandboxes.mcp.launch import launch_of
 from sandboxes.mcp.pages import all_tools
 from sandboxes.mcp.secret_values import NO_SECRETS, Redactor, secret_values
 from sandboxes.mcp.servers import Fixture, ServerConfig
+from sandboxes.mcp.state import ServerState, state_of
 from sandboxes.mcp.wire import McpWire
 from tool_specs.importing.checked_schemas import usable_schema
 from tool_specs.importing.names import mapped_names
@@ -90,7 +91,7 @@ class McpServer:
         """Call a tool by the names that models use (`tool_specs.importing.names.mapped_names`): its
         own name, and the names that it has for its parameters, are what the server is sent.
 
-        A tool that may write is refused where the server does not declare `writes`.
+        A tool that may write is refused where the server may not (`ServerConfig.may_write`).
         ServerLostError if the server hangs or is lost; never for what it answers.
         """
         if self._names is None:
@@ -100,7 +101,7 @@ class McpServer:
             self._names = {name: own for own, name in names.items()}
             self._schemas = dict(_writable_schemas(listed))
         own = self._names.get(name, name)
-        if not self.config.writes and own not in self._reads:
+        if not self.config.may_write and own not in self._reads:
             refused = f"{name} is refused: only tools that read are allowed"
             return McpResult(refused if name in self._names else f"Unknown tool: {name}", True)
         if own in self._schemas:
@@ -117,17 +118,9 @@ class McpServer:
             return McpResult(clip(f"The server's answer is none: {said}"), True, "bad_answer")
         return McpResult(clip(self._redactor.text(text_of(result))), bool(result.is_error))
 
-    async def state(self) -> dict[str, list[str]]:
-        """Entity -> its lines without repeats: what the probes print in this sandbox now."""
-        found = {}
-        for entity, argv in self.config.probes.items():
-            done = await self.sandbox.exec(argv)
-            if done.exit_code:
-                lines = [f"the probe ended with exit code {done.exit_code}"]
-            else:
-                lines = self._redactor.text(done.stdout.decode(errors="replace")).splitlines()
-            found[entity] = list(dict.fromkeys(lines))
-        return found
+    async def state(self) -> ServerState:
+        """What its probes print in this sandbox now, or what lies in its workspace."""
+        return await state_of(self.config, self.sandbox, self._redactor)
 
     async def reset(self) -> None:
         """Make the workspace as it was at the start. Only for servers that keep no other state."""

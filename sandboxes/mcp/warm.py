@@ -72,7 +72,7 @@ class WarmServers:
         again.
         """
         key = f"{config.name}/{(fixture or {}).get('fixture', 'default')}"
-        if config.resettable and not config.writes and key not in self._unshared:
+        if config.resettable and not config.may_write and key not in self._unshared:
             async with self._joined(key, config, fixture) as server:
                 yield server
             return

@@ -25,7 +25,7 @@ from synth.rubrics.episode import (
     episode_of,
     net_changes,
     own_changes,
-    probe_changes,
+    state_changes,
 )
 from synth.rubrics.kinds import Kind, Kinds
 from synth.rubrics.reading.messages import text_of
@@ -52,7 +52,7 @@ __all__ = [
     "episode_of",
     "mentions",
     "net_changes",
-    "probe_changes",
+    "state_changes",
     "same_value",
     "words_to_user",
 ]

@@ -125,25 +125,28 @@ def net_changes(changes: Iterable[StateChange]) -> list[dict[str, Any]]:
     return [change for change in net.values() if change is not None]
 
 
-def probe_changes(
-    before: Mapping[str, Sequence[str]], after: Mapping[str, Sequence[str]]
+def state_changes(
+    before: Mapping[str, Mapping[str, Mapping[str, Any]]],
+    after: Mapping[str, Mapping[str, Mapping[str, Any]]],
 ) -> list[dict[str, Any]]:
-    """How a live server's state differs, read as lines by probes: a line is a row, its text the
-    id; lines that are gone are deleted, new ones created, in probe order."""
+    """How the state of a live server differs, entity -> id -> row each, entity by entity: what is
+    gone, what is new, and of what is there both times the fields that differ."""
     changes: list[dict[str, Any]] = []
-    for probe in after:
-        old, new = dict.fromkeys(before.get(probe, ())), dict.fromkeys(after[probe])
-        for line in (line for line in old if line not in new):
-            changes.append(_line_change("delete", probe, line))
-        for line in (line for line in new if line not in old):
-            changes.append(_line_change("create", probe, line))
+    for entity in dict.fromkeys([*before, *after]):
+        old, new = before.get(entity, {}), after.get(entity, {})
+        for key in (key for key in old if key not in new):
+            changes.append(_change("delete", entity, key, dict(old[key]), None))
+        for key in (key for key in new if key not in old):
+            changes.append(_change("create", entity, key, None, dict(new[key])))
+        for key in (key for key in new if key in old):
+            change = _change("update", entity, key, None, None)
+            if old[key] != new[key] and (update := _update(change, {**old[key]}, {**new[key]})):
+                changes.append(update)
     return changes
 
 
-def _line_change(op: str, probe: str, line: str) -> dict[str, Any]:
-    row = {"line": line}
-    before, after = (row, None) if op == "delete" else (None, row)
-    return {"op": op, "entity": probe, "id": line, "before": before, "after": after}
+def _change(op: str, entity: str, key: str, before: Any, after: Any) -> dict[str, Any]:
+    return {"op": op, "entity": entity, "id": key, "before": before, "after": after}
 
 
 def episode_of(

@@ -13,7 +13,7 @@ from records.seeds import rng_of
 from records.tables.schemas import Row
 from sandboxes.mcp.servers import Communicated, ServerConfig, ServerGoal, fill
 from synth.episode.tools.cassette import ServerForProof
-from synth.rubrics.built_in import EpisodeCall, mentions, probe_changes
+from synth.rubrics.built_in import EpisodeCall, mentions, state_changes
 from synth.tasks.goals.goals import Asked, Draft, Fact, Goal, Proof, Step
 from synth.tasks.goals.knowledge import plain_values, words_of
 from synth.tasks.goals.rubrics import rubric_of
@@ -203,7 +203,7 @@ async def prove_on_server(
             raise UnprovedError("plan_fails", f"{step.tool}: {result.text[:200]}")
         calls.append(EpisodeCall(tool=step.tool, arguments=step.arguments, observation=result.text))
         goals.append(goal.model_copy(update={"asks": _asked(told, result.text)}))
-    changes = probe_changes(before, await server.state())
+    changes = state_changes(before, await server.state())
     if bool(changes) != any(goal.writes and goal.possible for goal in goals):
         raise UnprovedError("unexpected_effect" if changes else "no_net_effect")
     draft = made.draft.model_copy(update={"goals": tuple(goals)})

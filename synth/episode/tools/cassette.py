@@ -5,6 +5,7 @@ A `Tape` is one trajectory's calls, for its replay: each is answered once, in th
 call that is not recorded is an error of the environment that says so, and nobody's in the episode.
 """
 
+import copy
 import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
@@ -20,6 +21,7 @@ from records.tables.schemas import Row
 from sandboxes.mcp.importing import source_of
 from sandboxes.mcp.servers import ServerConfig
 from sandboxes.mcp.session import McpResult
+from sandboxes.mcp.state import ServerState
 from synth.episode.tools.fault_injection import BEFORE_EXECUTION
 from synth.episode.tools.tool_result import ExecutedBy, ToolResult
 from tool_specs.importing.tool_lists import ToolListSource, is_of
@@ -143,7 +145,7 @@ class Cassette:
         """Calls that were answered in two ways, and are answered in none."""
         self._answers: dict[_Key, Row] = {}
         self._starts: dict[_Start, str] = {}
-        self._lines: dict[_Start, dict[str, dict[str, None]]] = {}
+        self._rows: dict[_Start, ServerState] = {}
 
     @classmethod
     def of(cls, datasets: Iterable[Dataset]) -> "Cassette":
@@ -182,8 +184,9 @@ class Cassette:
                 if change["op"] == "create":
                     made.add(line)
                 elif line not in made:
-                    lines = self._lines.setdefault(start, {})
-                    lines.setdefault(change["entity"], {})[change["id"]] = None
+                    rows = self._rows.setdefault(start, {}).setdefault(change["entity"], {})
+                    known = rows.setdefault(change["id"], {})
+                    known |= {f: v for f, v in change["before"].items() if f not in known}
             if call["injected_outcome"] is None and not _CUT.search(call["observation"]):
                 self._keep(start, call)
 
@@ -207,10 +210,10 @@ class Cassette:
             raise NotRecordedError(f"no call on server {server} with fixture {fixture} is recorded")
         return start
 
-    def lines(self, server: str, fixture: str) -> dict[str, list[str]]:
-        """As far as the record shows it: the lines of that state that something removed."""
-        found = self._lines.get(_Start(server, fixture), {})
-        return {entity: list(lines) for entity, lines in found.items()}
+    def rows(self, server: str, fixture: str) -> ServerState:
+        """As far as the record shows it: the rows of that state that something removed or changed,
+        with the fields that it did."""
+        return copy.deepcopy(self._rows.get(_Start(server, fixture), {}))
 
     def answer(
         self, server: str, fixture: str, tool_id: str, state: str, arguments: Mapping[str, Any]
@@ -262,7 +265,7 @@ class ServerForProof(Protocol):
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> McpResult: ...
 
-    async def state(self) -> dict[str, list[str]]: ...
+    async def state(self) -> ServerState: ...
 
 
 OpenForProof = Callable[
@@ -271,28 +274,28 @@ OpenForProof = Callable[
 
 
 class CassetteServer:
-    """A recorded server as the proof of a task uses a live one: calls, and the state in lines, of
-    which it knows those that something on record removed or added."""
+    """A recorded server as the proof of a task uses a live one: calls, and the state, of which it
+    knows what something on record removed, changed or added."""
 
     def __init__(self, cassette: Cassette, config: ServerConfig, fixture: str) -> None:
         self.config = config
         self._tools = {row["name"]: row["tool_id"] for row in cassette.tools_of(source_of(config))}
         self._executor = CassetteExecutor(cassette, config.name, fixture, self._tools)
-        self._lines = {probe: dict[str, None]() for probe in config.probes}
-        for probe, lines in cassette.lines(config.name, fixture).items():
-            self._lines.setdefault(probe, {}).update(dict.fromkeys(lines))
+        self._rows: ServerState = {probe: {} for probe in config.probes}
+        self._rows |= cassette.rows(config.name, fixture)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> McpResult:
         result = await self._executor.call(name, dict(arguments), read_only=False)
         for change in result.diff:
-            if change["op"] == "create":
-                self._lines[change["entity"]][change["id"]] = None
+            rows = self._rows.setdefault(change["entity"], {})
+            if change["op"] == "delete":
+                rows.pop(change["id"], None)
             else:
-                self._lines[change["entity"]].pop(change["id"], None)
+                rows[change["id"]] = rows.get(change["id"], {}) | change["after"]
         return McpResult(result.text, result.is_error)
 
-    async def state(self) -> dict[str, list[str]]:
-        return {probe: list(lines) for probe, lines in self._lines.items()}
+    async def state(self) -> ServerState:
+        return copy.deepcopy(self._rows)
 
 
 def cassette_at(paths: Sequence[str]) -> Cassette:

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 from records.digest import digest
 from sandboxes.core.body import ProgramEndedError
 from sandboxes.mcp.session import McpResult, McpServer, ServerLostError
+from sandboxes.mcp.state import ServerState
 from synth.episode.tools.tool_result import ExecutedBy, ToolResult
-from synth.rubrics.built_in import probe_changes
+from synth.rubrics.built_in import state_changes
 
 LOSSES = ServerLostError, ProgramEndedError
 """What a call can cause."""
@@ -41,9 +42,8 @@ class ServerPast(NamedTuple):
 
 
 class McpExecutor:
-    """The server is started by the first call that needs it. The state is what its probes print.
-    They run once at the start and after every call that may write; in between nothing else touches
-    the sandbox."""
+    """The server is started by the first call that needs it. Its state is read once at the start and
+    after every call that may write; in between nothing else touches the sandbox."""
 
     executed_by: ExecutedBy = "mcp"
 
@@ -52,7 +52,7 @@ class McpExecutor:
         self._open_it = open_it
         self._open: AsyncExitStack | None = None
         self._server: McpServer | None = None
-        self._state: dict[str, list[str]] = {}
+        self._state: ServerState = {}
         self._hash: str | None = None
         self._made: list[ServerCall] = []
         self._lost, self._why = 0, ""
@@ -107,7 +107,7 @@ class McpExecutor:
         state = self._state if made.read_only else await server.state()
         self._made.append(made)
         self._state, self._hash = state, digest(state)
-        changes = probe_changes(before, state)
+        changes = state_changes(before, state)
         return ToolResult(result.text, result.is_error, code_of(result), changes, old, self._hash)
 
     async def _running(self) -> McpServer:

@@ -54,12 +54,12 @@ def test_pages_are_joined_and_answers_of_every_kind_come_back() -> None:
 
 def test_state_is_what_the_probes_print_and_a_broken_probe_shows() -> None:
     async def work(server: McpServer) -> None:
-        assert await server.state() == {"row": ["the probe ended with exit code 1"]}
+        assert list((await server.state())["row"]) == ["the probe ended with exit code 1"]
         for _ in range(2):
             await server.call("write", {"n": 1})
-        assert await server.state() == {"row": ['{"n": 1}']}
+        assert await server.state() == {"row": {'{"n": 1}': {"line": '{"n": 1}'}}}
         await server.reset()
-        assert await server.state() == {"row": ["the probe ended with exit code 1"]}
+        assert list((await server.state())["row"]) == ["the probe ended with exit code 1"]
 
     with_server(tiny(probes={"row": ("cat", "written")}, resettable=True), work)
 
@@ -184,7 +184,7 @@ def test_git_writes_are_real_and_the_same_in_two_sandboxes_and_after_a_reset(
     (one, again, before), other = asyncio.run(both())
     assert one == again == other
     after = one[-1]
-    assert after["head"] == ["fix/leap-day"]
+    assert list(after["head"]) == ["fix/leap-day"]
     assert "?? docs/onboarding.md" in set(before["status"]) - set(after["status"])
     new = set(after["commit"]) - set(before["commit"])
     assert [line.startswith("Agent: Allow more stations (") for line in new] == [True]

@@ -11,7 +11,7 @@ from records.digest import digest
 from sandboxes.lending.leases import available
 from sandboxes.mcp.servers import ServerConfig, builtin_servers
 from sandboxes.mcp.warm import WarmServers
-from synth.rubrics.built_in import BUILT_IN, EpisodeCall, episode_of, probe_changes
+from synth.rubrics.built_in import BUILT_IN, EpisodeCall, episode_of, state_changes
 from synth.tasks.proof.proving import UnprovedError, reference_messages
 from synth.tasks.serving import ServerDraft, draft_for_server, prove_on_server
 from tests.synth.task_cases import SHARES
@@ -104,7 +104,7 @@ def test_the_same_plan_on_a_fresh_and_on_a_warm_server_is_the_same() -> None:
         async with warm.open(config, made.draft.initial_state) as server:
             before = await server.state()
             texts = [(await server.call(s.tool, s.arguments)).text for s in made.draft.plan]
-            return [before, texts, probe_changes(before, await server.state())]
+            return [before, texts, state_changes(before, await server.state())]
 
     async def run() -> None:
         async with WarmServers(live=1) as warm, WarmServers(live=1) as other:
