@@ -6,6 +6,7 @@
   - TransientError   retry with backoff: rate limit, timeout, lost sandbox
   - UnavailableError stop cleanly, exit code 1: an endpoint is gone for longer than the run waits
   - PendingError     exit code 1: items are left pending for what was around them; go on later
+  - FruitlessError   exit code 1: the run has ended and made nothing of what was asked for
   - ItemError        write the item down as failed and go on: a bad item is data, not a crash
 """
 
@@ -34,6 +35,10 @@ class UnavailableError(SynthError):
 class PendingError(SynthError):
     """The run has ended, and items of it were tried in vain for what is around them. Nothing is
     lost; the same command tries them again."""
+
+
+class FruitlessError(SynthError):
+    """The run has ended, and made nothing, or nothing of a source that it was told to use."""
 
 
 class ItemError(SynthError):

@@ -13,7 +13,8 @@ from pydantic import BeforeValidator
 
 from flows.runtime.settings import data_root, flow_keys
 from records.errors import ConfigError
-from sandboxes.mcp.servers import ServerConfig, load_server
+from sandboxes.mcp.launch import load_server
+from sandboxes.mcp.servers import ServerConfig
 from synth.engine.context import ConfigT
 from synth.engine.job_config import JobConfig
 from synth.llm.settings.endpoints import endpoint_names

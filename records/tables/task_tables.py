@@ -81,6 +81,27 @@ TASK_TABLES: tuple[TableSpec, ...] = (
         content=True,
     ),
     table(
+        "server_goals",
+        ("item_id", "number"),
+        {
+            "item_id": STR,
+            "number": INT,
+            "server": STR,
+            "definition": STR,
+            "model": STR,
+            "prompt_version": STR,
+            "proposed": JSON,
+            "form": STR,
+            "num_calls": INT,
+            "writes": BOOL,
+            "state_read_from": STR,
+            "goal": JSON,
+            "drop_reason": STR,
+            "detail": STR,
+        },
+        content=True,
+    ),
+    table(
         "agents",
         ("agent_id",),
         {

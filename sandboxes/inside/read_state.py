@@ -13,7 +13,7 @@ and size of everything are bounded.
 """
 
 # This program runs alone in a bare interpreter.
-# ruff: noqa: PTH118, PTH123
+# ruff: noqa: PTH118
 from __future__ import annotations
 
 import hashlib
@@ -223,13 +223,18 @@ def keyed(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     shared = set(rows[0]).intersection(*rows[1:])
     for key in (*KEYS, *sorted(k for k in shared if k.endswith(("_id", "Id", "ID")))):
         if key in shared and all(isinstance(row[key], str | int) for row in rows):
-            found = {str(row[key]): row for row in rows}
+            found = {str(row[key]): without(row, key) for row in rows}
             if len(found) == len(rows):
                 return found
     found = {plainly(row): row for row in rows}
     if len(found) == len(rows):
         return found
     return {str(number): row for number, row in enumerate(rows)}
+
+
+def without(row: dict[str, Any], key: str) -> dict[str, Any]:
+    """The row without what is its id."""
+    return {name: value for name, value in row.items() if name != key}
 
 
 def plainly(row: dict[str, Any]) -> str:
@@ -248,13 +253,9 @@ def rows_of_table(base: sqlite3.Connection, table: str, most: int) -> dict[str, 
         keys = ["rowid"]
     found = {}
     for values in base.execute(query):
-        row = {
-            name: plain(value)
-            for name, value in zip(names, values, strict=True)
-            if name not in ("rowid",)
-        }
-        by_name = dict(zip(names, values, strict=True))
-        found[" | ".join(str(plain(by_name[key])) for key in keys)] = row
+        row = {name: plain(value) for name, value in zip(names, values, strict=True)}
+        ident = " | ".join(str(row[key]) for key in keys)
+        found[ident] = without(row, keys[0]) if len(keys) == 1 else row
     return found
 
 

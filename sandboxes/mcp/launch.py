@@ -4,6 +4,7 @@ import re
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,12 +12,16 @@ from records.errors import ConfigError
 from sandboxes.core import python_env
 from sandboxes.core.template import BASE_ENV, Bind, SandboxTemplate
 from sandboxes.mcp.servers import ServerConfig
+from tool_specs.domains.loading import checked, read_yaml
 
 NPM = "/opt/npm"
 NODE = "/opt/node/bin/node"
 
 
 SCRIPTS = "/opt/server"
+PROGRAMS = (".py", ".js", ".mjs", ".cjs")
+"""Endings of scripts that are shown inside where a command names them."""
+
 DOWNLOADERS = {
     "uvx": "pip install",
     "pipx": "pip install",
@@ -28,36 +33,95 @@ DOWNLOADERS = {
 
 def server_of_command(line: str, *, writes: bool | None = None) -> ServerConfig:
     """The definition of a server given as a command line, as `synth tools import --server` takes
-    it. A command of a virtual environment is run from that environment; scripts given by their
-    path are shown inside, and nothing beside them. ConfigError for what does not exist."""
+    it. ConfigError for what does not exist."""
     try:
-        command, *arguments = shlex.split(line)
-    except ValueError as error:  # also where there is no word at all
+        words = shlex.split(line)
+    except ValueError as error:
         raise ConfigError(f"server command {line!r} is not a command line: {error}") from error
-    venv, binds = None, []
-    if "/" in command:
-        path = Path(command).expanduser().absolute()
-        if not path.is_file():
-            raise ConfigError(f"server command {command!r} does not exist")
-        if (path.parent.parent / "pyvenv.cfg").exists():
-            venv, command = path.parent.parent, path.name
-        else:
-            binds.append(Bind(source=str(path), target=f"{SCRIPTS}/{path.name}"))
-            command = binds[-1].target
-    for i, word in enumerate(arguments):
-        if word.endswith((".py", ".js", ".mjs", ".cjs")) and Path(word).is_file():
-            source = Path(word).absolute()
-            binds.append(Bind(source=str(source), target=f"{SCRIPTS}/{source.name}"))
-            arguments[i] = binds[-1].target
-    scripts = [bind.target for bind in binds]  # "python server.py" is named for the script
-    name = re.sub(r"[^a-z0-9]+", "_", Path((scripts or [command])[-1]).stem.lower()).strip("_")
+    if not words:
+        raise ConfigError(f"server command {line!r} is empty")
+    shown = shown_inside(words, Path())
     return ServerConfig(
-        name=name if name[:1].isalpha() else f"server_{name}",
-        command=(command, *arguments),
-        venv=venv,
-        binds=tuple(binds),
+        name=name_of([*(bind.target for bind in shown.binds), shown.command[0]][0]),
+        command=shown.command,
+        venv=shown.venv,
+        binds=shown.binds,
         writes=writes,
     )
+
+
+def load_server(path: Path) -> ServerConfig:
+    """Read one definition. It needs a `command` and nothing more: the name is that of the file
+    unless it says another, and paths in the command are shown inside. ConfigError naming file and
+    field for whatever is wrong with it."""
+    given = read_yaml(path)
+    if not isinstance(given, dict):
+        raise ConfigError(f"{path}: a server definition is a mapping with a `command`")
+    given = {"name": name_of(path.name)} | given
+    command = given.get("command")
+    words = shlex.split(command) if isinstance(command, str) else command
+    if isinstance(words, list) and words and all(isinstance(word, str) for word in words):
+        shown = shown_inside(words, path.parent)
+        given["command"] = list(shown.command)
+        given["binds"] = [*(bind.model_dump() for bind in shown.binds), *given.get("binds", ())]
+        if shown.venv is not None:
+            given.setdefault("venv", str(shown.venv))
+    return checked(ServerConfig, given, origin=str(path))
+
+
+class ShownInside(NamedTuple):
+    """A command as it is run inside, and what of this machine is shown for it."""
+
+    command: tuple[str, ...]
+    venv: Path | None
+    binds: tuple[Bind, ...]
+
+
+def shown_inside(words: Sequence[str], folder: Path) -> ShownInside:
+    """A command whose program or script is given by its path, relative to `folder`. A program of a
+    virtual environment is run from that environment, one of an npm prefix from its package. Of a
+    script of a Node package the package is shown, of any other script the file alone.
+
+    ConfigError where the program does not exist.
+    """
+    command, *arguments = words
+    venv: Path | None = None
+    binds: list[Bind] = []
+    if "/" in command and not command.startswith("/usr/"):  # which is always shown
+        path = folder / Path(command).expanduser()
+        if not path.is_file():
+            raise ConfigError(f"server command {command!r} does not exist")
+        if (path.absolute().parent.parent / "pyvenv.cfg").exists():
+            venv, command = path.absolute().parent.parent, path.name
+        elif path.name == "node":
+            command = "node"
+        else:
+            binds.append(Bind(source=str(path.absolute()), target=f"{SCRIPTS}/{path.name}"))
+            command = binds[-1].target
+    for i, word in enumerate(arguments):
+        if word.endswith(PROGRAMS) and (folder / Path(word).expanduser()).is_file():
+            bind, arguments[i] = _script((folder / Path(word).expanduser()).absolute())
+            binds.append(bind)
+    return ShownInside((command, *arguments), venv, tuple(binds))
+
+
+def _script(path: Path) -> tuple[Bind, str]:
+    """What is shown of a script, and its path inside."""
+    if path.suffix != ".py":
+        path = path.resolve()
+        for folder in path.parents:
+            if (folder / "package.json").is_file():
+                # modules are looked for in the folders above, too
+                top = next((f for f in folder.parents if f.name == "node_modules"), folder)
+                target = f"{SCRIPTS}/{top.name}"
+                return Bind(source=str(top), target=target), f"{target}/{path.relative_to(top)}"
+    return Bind(source=str(path), target=f"{SCRIPTS}/{path.name}"), f"{SCRIPTS}/{path.name}"
+
+
+def name_of(path: str) -> str:
+    """A server's name from that of its program or file."""
+    name = re.sub(r"[^a-z0-9]+", "_", Path(path).stem.lower()).strip("_")
+    return name if name[:1].isalpha() else f"server_{name}"
 
 
 class Launch(NamedTuple):
@@ -76,6 +140,9 @@ def launch_of(config: ServerConfig) -> Launch:
     prefix = config.npm_prefix or Path(sys.prefix) / "npm"
     if (prefix / "node_modules" / ".bin" / command).exists():
         return node_launch(config, prefix, arguments)
+    if command == "node":
+        node, binds = node_program(config)
+        return Launch(template_of(config, binds=binds), [node, *arguments])
     if any(bind.target == command for bind in config.binds):
         return Launch(template_of(config, preload_clock=True), [*config.command])
     if command in DOWNLOADERS:
@@ -102,15 +169,20 @@ def python_launch(config: ServerConfig, packages: Path, argv: list[str]) -> Laun
 
 
 def node_launch(config: ServerConfig, prefix: Path, arguments: list[str]) -> Launch:
-    node = shutil.which("node", path=BASE_ENV["PATH"])
-    binds = [Bind(source=str(prefix / "node_modules"), target=f"{NPM}/node_modules")]
-    if node is None:  # one in a home, such as a version manager's: only the program is shown
-        if (own := shutil.which("node")) is None:
-            raise ConfigError(f"server {config.name} needs node, which is not installed")
-        binds.append(Bind(source=str(Path(own).resolve()), target=NODE))
-        node = NODE
+    node, binds = node_program(config)
+    binds = (Bind(source=str(prefix / "node_modules"), target=f"{NPM}/node_modules"), *binds)
     script = f"{NPM}/node_modules/.bin/{config.command[0]}"
-    return Launch(template_of(config, binds=tuple(binds)), [node, script, *arguments])
+    return Launch(template_of(config, binds=binds), [node, script, *arguments])
+
+
+def node_program(config: ServerConfig) -> tuple[str, tuple[Bind, ...]]:
+    """The path of node inside, and what is shown for it: of one in a home, such as a version
+    manager's, the program alone. ConfigError where there is none."""
+    if (node := shutil.which("node", path=BASE_ENV["PATH"])) is not None:
+        return node, ()
+    if (own := shutil.which("node")) is None:
+        raise ConfigError(f"server {config.name} needs node, which is not installed")
+    return NODE, (Bind(source=str(Path(own).resolve()), target=NODE),)
 
 
 def template_of(

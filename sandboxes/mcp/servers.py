@@ -14,7 +14,7 @@ from records.config import Config
 from sandboxes.core.template import Bind, Limits
 from sandboxes.mcp.egress import destination
 from sandboxes.mcp.forwarding import is_set_by_us
-from tool_specs.domains.loading import definitions_in, load_definition
+from tool_specs.domains.loading import definitions_in
 
 FOLDER = Path(__file__).parent / "servers"
 
@@ -282,8 +282,3 @@ class ServerConfig(Config):
 def builtin_servers() -> dict[str, ServerConfig]:
     """The definitions that come with the project, by name; whether they can run is not asked."""
     return {config.name: config for config in definitions_in(FOLDER, ServerConfig)}
-
-
-def load_server(path: Path) -> ServerConfig:
-    """Read one definition. ConfigError naming file and field for whatever is wrong with it."""
-    return load_definition(ServerConfig, path)

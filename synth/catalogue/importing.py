@@ -24,9 +24,9 @@ from records.tables.schemas import Row
 from sandboxes.lending.leases import available
 from sandboxes.mcp.http import token_of
 from sandboxes.mcp.importing import import_server
-from sandboxes.mcp.launch import server_of_command
+from sandboxes.mcp.launch import load_server, server_of_command
 from sandboxes.mcp.remote import checked_url, list_remote
-from sandboxes.mcp.servers import ServerConfig, builtin_servers, load_server
+from sandboxes.mcp.servers import ServerConfig, builtin_servers
 from synth.catalogue.registry_import import RegistryImport, import_registry
 from synth.engine.stages import KEPT
 from tool_specs.coverage.duplicates import repeats

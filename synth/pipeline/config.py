@@ -16,9 +16,11 @@ from synth.tasks.agents.agents import AgentConfig
 from synth.tasks.agents.persona_config import PersonaConfig
 from synth.tasks.config import TaskConfig
 from synth.tasks.difficulty import DERIVATION, EASIER, HARDER, DifficultyConfig
+from synth.tasks.servers.config import ServerGoalsConfig
 
 STAGES = (
     "tools",
+    "server-goals",
     "agents",
     "personas",
     "screening",
@@ -44,6 +46,12 @@ class RunConfig(JudgedConfig):
     ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType(
         {
             **JobConfig.ADDED_LATER,
+            "server_goals": {
+                "servers": "without_goals",
+                "wanted": 12,
+                "rounds": 3,
+                "look_calls": 10,
+            },
             "difficulty": {
                 "rounds": 0,
                 "target": 0.5,
@@ -69,6 +77,8 @@ class RunConfig(JudgedConfig):
     """Who the simulated users are."""
     agents: AgentConfig = AgentConfig()
     """Which tools an agent gets."""
+    server_goals: ServerGoalsConfig = ServerGoalsConfig()
+    """How goals are found on MCP servers whose definition lists none."""
     tasks: TaskConfig = TaskConfig()
     """How many tasks an agent is given and how complex they are."""
     rollouts: RolloutConfig = RolloutConfig()

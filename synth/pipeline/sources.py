@@ -10,9 +10,9 @@ from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from sandboxes.lending.leases import LeaseSandbox, available, lease
 from sandboxes.mcp.importing import source_of
-from sandboxes.mcp.launch import launch_of
+from sandboxes.mcp.launch import launch_of, load_server
 from sandboxes.mcp.secret_values import secret_values
-from sandboxes.mcp.servers import ServerConfig, builtin_servers, load_server
+from sandboxes.mcp.servers import ServerConfig, builtin_servers
 from sandboxes.mcp.session import open_server
 from synth.catalogue.evolved_domains import Domains, EvolvedDomains, evolved_domains, is_evolved
 from synth.catalogue.played_sources import PlayedSource, played_domains, sources_to_play

@@ -24,8 +24,9 @@ from synth.episode.tools.code_environments import code_environments
 from synth.episode.tools.simulator import SimulateConfig, simulation_identity
 from synth.judging.stages import CalibrationStage, CurationStage, GradingStage
 from synth.pipeline.config import RunConfig
+from synth.pipeline.over_catalogue import OverCatalogue
+from synth.pipeline.server_goals import ServerGoalsStage, goals_found, with_goals
 from synth.pipeline.sources import (
-    catalogue_of,
     domains_of,
     evolved_of,
     played_of,
@@ -33,14 +34,10 @@ from synth.pipeline.sources import (
     servers_of,
     why_left_out,
 )
-from synth.tasks.agents.agents import AgentPlan, AgentSource, make_agent, plan_agents, sources_of
-from synth.tasks.agents.personas import PersonaPlan, make_persona, plan_personas
+from synth.tasks.agents.agents import make_agent
+from synth.tasks.agents.personas import make_persona
 from synth.tasks.agents.screening import (
     SCREEN_VERSION,
-    near_personas,
-    near_repeats,
-    undecided,
-    undecided_personas,
 )
 from synth.tasks.code_tasks import CodeTasks
 from synth.tasks.difficulty import tasks_of
@@ -50,8 +47,6 @@ from synth.tasks.stage import (
     TaskPlan,
     TaskSources,
     make_task,
-    num_agents,
-    num_personas,
     persona_number,
     plan_tasks,
 )
@@ -126,98 +121,6 @@ class CatalogueStage:
         )
 
 
-class OverCatalogue:
-    """What the later stages share: the run's own sources, and the committed rows about them."""
-
-    def __init__(self, run: RunContext[RunConfig]) -> None:
-        self.run = run
-        self.catalogue = catalogue_of(
-            run.dataset, run.config, run.servers.open, run.servers.pool.lease
-        )
-
-    def sources_for_agents(self) -> list[AgentSource]:
-        """The domains and servers that agents are made for."""
-        catalogue = self.catalogue
-        domains = [
-            row
-            for row in self.run.dataset.rows("domains")
-            if row["domain_id"] in catalogue.domains or coding.is_code(row)
-        ]
-        return sources_of(domains, catalogue.tools.values(), catalogue.servers, catalogue.code)
-
-    def repeated_agents(self) -> dict[str, str]:
-        """agent_id -> the agent that it repeats, among the committed ones of the run. Compared anew
-        when other agents are planned, or agents were committed since."""
-
-        def compare(planned: Sequence[str]) -> dict[str, str]:
-            columns = ("agent_id", "system_prompt", "domain_id", "server")
-            agents = filter(None, self.rows_of("agents", columns, planned))
-            return near_repeats(agents, self.sources_for_agents())
-
-        return self._compared("agents", compare)
-
-    def repeated_personas(self) -> dict[str, str]:
-        """persona_id -> the persona that it repeats, in the same way."""
-
-        def compare(planned: Sequence[str]) -> dict[str, str]:
-            columns = ("persona_id", "communication_style", "occupation", "language")
-            texts = ("background", "sample")
-            return near_personas(
-                filter(None, self.rows_of("personas", (*columns, *texts), planned))
-            )
-
-        return self._compared("personas", compare)
-
-    def _compared(
-        self, stage: str, compare: Callable[[Sequence[str]], dict[str, str]]
-    ) -> dict[str, str]:
-        """What `compare` says of the planned rows, said once as long as they are the same."""
-        planned = tuple(self.run.ids_of(stage))
-        parts = (part for commit in self.run.dataset.commits() for part in commit.parts)
-        committed = tuple(part.name for part in parts if part.table == stage)
-        key = f"repeated {stage}"
-        return self.run.once(key, (planned, committed), lambda: compare(planned))
-
-    def agent_plans(self) -> list[AgentPlan]:
-        config = self.run.config
-        return plan_agents(
-            config.agents,
-            self.sources_for_agents(),
-            seed=config.seed,
-            count=num_agents(config.num_tasks, config.tasks),
-            generator=config.roles["generator"],
-        )
-
-    def undecided_agents(self) -> set[str]:
-        """Ids of agents that were left pending, and of those that may repeat one of them."""
-        pending = self.run.left_pending("agents")
-        if not pending:
-            return set()
-        return undecided(self.agent_plans(), pending, self.repeated_agents())
-
-    def persona_plans(self) -> list[PersonaPlan]:
-        config = self.run.config
-        return plan_personas(
-            config.personas,
-            seed=config.seed,
-            count=num_personas(config.num_tasks, config.tasks),
-            generator=config.roles["generator"],
-        )
-
-    def undecided_personas(self) -> set[str]:
-        """Ids of personas that were left pending, and of those that may repeat one of them."""
-        pending = self.run.left_pending("personas")
-        if not pending:
-            return set()
-        return undecided_personas(self.persona_plans(), pending, self.repeated_personas())
-
-    def rows_of(self, table: str, columns: Sequence[str], ids: Sequence[str]) -> list[Row | None]:
-        """Some columns of the table's row for each id, in their order; None where the item gave
-        none. The first column is the key."""
-        rows = {row[columns[0]]: row for row in self.run.dataset.rows(table, columns)}
-        return [rows.get(item_id) for item_id in ids]
-
-
 class AgentStage(OverCatalogue):
     name = "agents"
     needs_all = True
@@ -286,10 +189,11 @@ class TaskStage(OverCatalogue):
         super().__init__(run)
         self.extensions = load_extensions(run.config.extensions)
         world, live = self.catalogue, run.servers.open
+        self.found = goals_found(run)
         self.sources = TaskSources(
             tools=self.catalogue.tools,
             domains=self.catalogue.domains,
-            servers=self.catalogue.servers,
+            servers=with_goals(self.catalogue.servers, self.found),
             code=CodeTasks(self.catalogue.code, self.extensions, self.catalogue.lease),
             open_server=opening(world.cassette, world.recorded, live) if world.cassette else live,
             extensions=self.extensions,
@@ -306,15 +210,21 @@ class TaskStage(OverCatalogue):
         personas = [alike.get(persona, persona) for persona in planned]
         decided = simulation_identity(config.simulate, config.roles["simulator"])
         played = self.catalogue.played
+
+        def further(agent: Row) -> Sequence[Any]:
+            """What decides the tasks of an agent beside its own row."""
+            goals = [goal.id for goal in self.found.get(agent["server"] or "", ())]
+            return [*(decided if agent["domain_id"] in played else ()), *goals]
+
         plans = plan_tasks(
             config.tasks,
-            self.rows_of("agents", ("agent_id", "domain_id"), agents),
+            self.rows_of("agents", ("agent_id", "domain_id", "server"), agents),
             self.rows_of("personas", ("persona_id",), personas),
             seed=config.seed,
             count=config.num_tasks,
             generator=config.roles["generator"],
             extensions=self.extensions,
-            simulation=lambda agent: decided if agent["domain_id"] in played else (),
+            further=further,
         )
 
         def waits_for(number: int) -> str | None:
@@ -395,6 +305,7 @@ class RolloutStage(OverCatalogue):
 
 STAGES = (
     CatalogueStage,
+    ServerGoalsStage,
     AgentStage,
     PersonaStage,
     ScreeningStage,

@@ -52,8 +52,8 @@ __all__ = [
     "episode_of",
     "mentions",
     "net_changes",
-    "state_changes",
     "same_value",
+    "state_changes",
     "words_to_user",
 ]
 

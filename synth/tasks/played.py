@@ -24,7 +24,7 @@ from synth.tasks.lengths import Complexity, complexity_of
 from synth.tasks.proof.chains import shape_of
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.proof.proving import UnprovedError, check_derivable, check_passes, observed_chars
-from synth.tasks.serving import param_words, plain_parts
+from synth.tasks.servers.drafting import param_words, plain_parts
 from tool_specs.domains.domain import Domain
 from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.language.schemas import SchemaError, Validator

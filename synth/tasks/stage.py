@@ -27,24 +27,31 @@ from synth.tasks.code_tasks import CODE_VERSION, CodeTasks
 from synth.tasks.composing import DomainTasks
 from synth.tasks.config import BLOCK, TaskConfig
 from synth.tasks.goals.goals import Draft, Proof
+from synth.tasks.goals.variants import ServerVariantShares
 from synth.tasks.played import make_played
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.proof.proving import UnprovedError
 from synth.tasks.proof.unsolvable import Others
-from synth.tasks.serving import draft_for_server, prove_on_server
+from synth.tasks.servers.drafting import draft_for_server
+from synth.tasks.servers.proving import prove_on_server
 from synth.tasks.words.brief import PROMPT, write_brief
 from synth.tasks.words.named_rows import named_rows
 from synth.tasks.words.readings import PROMPT as READING_PROMPT
 from tool_specs.domains.catalogue import is_users
 from tool_specs.domains.domain import Domain
 
-STAGE_VERSION = 17
+STAGE_VERSION = 18
 
 FIRST_ROUND: dict[str, None] = dict.fromkeys(("parent_task_id", "operator", "round"))
 """Of a task that is derived from no other."""
 
-SERVER_ATTEMPTS = 4
+SERVER_ATTEMPTS = 6
 """Choices of user goals tried for one task on a real server before it is dropped."""
+
+VARIANT_ATTEMPTS = 4
+"""After so many of them a task whose variant could not be proved becomes a normal one."""
+
+NO_VARIANTS = ServerVariantShares(missing_parameter=0.0, irrelevant_tool=0.0)
 
 
 OTHER_DOMAINS_TRIED = 6
@@ -125,13 +132,12 @@ def plan_tasks(
     count: int,
     generator: RoleConfig,
     extensions: Extensions = NO_EXTENSIONS,
-    simulation: Callable[[Row], Sequence[Any]] = lambda agent: (),
+    further: Callable[[Row], Sequence[Any]] = lambda agent: (),
 ) -> list[TaskPlan]:
     """Tasks 0 to count - 1. Task i is the same whatever the count.
 
     `agents` and `personas` stand in the order of their plans, None where there is no row.
-    `simulation`: what decides the answers of tools that are played, for an agent of such an
-    environment.
+    `further`: what else decides the tasks of an agent, such as how its tools are played.
     """
     base = digest(
         "task",
@@ -153,7 +159,7 @@ def plan_tasks(
         own: list[Any] = []
         if agent and is_code(agent):
             own += [version_of(ISSUE_PROMPT), CODE_VERSION]
-        own += simulation(agent) if agent else ()
+        own += further(agent) if agent else ()
         item_id = digest(base, i, parents, *own)
         plans.append(TaskPlan(item_id=item_id, agent=agent, persona=persona))
     return plans
@@ -287,7 +293,8 @@ async def _on_server(
             item_id,
             shares=config.shares,
             disclosure=persona["disclosure"],
-            variants=config.server_variants,
+            variants=config.server_variants if attempt < VARIANT_ATTEMPTS else NO_VARIANTS,
+            together=config.forms.together,
             attempt=attempt,
             others=_others(item_id, agent, sources),
         )

@@ -8,7 +8,7 @@ from cyclopts import App
 from flows.cli.shared.money import NO_MONEY, Money
 from flows.cli.shared.options import DatasetOption, Flag, Json, Port, Set, at_least
 from flows.cli.shared.output import say
-from records.errors import ConfigError
+from records.errors import ConfigError, FruitlessError
 
 if TYPE_CHECKING:
     from synth.pipeline.config import RunConfig
@@ -235,9 +235,16 @@ def _execute(
     from flows.cli.shared.entry import run_flow
     from records.store.dataset import Dataset
     from synth.judging.stages import warning_about
+    from synth.pipeline.fruit import complaints, warnings
 
     seconds = run_flow(flow, config, path, command=command, retry_failed=retry_failed)
-    if warning := warning_about(Dataset.open(path), config):
+    store = Dataset.open(path)
+    if warning := warning_about(store, config):
         say(warning)
+    if flow != "dry_run":
+        for warning in warnings(store, config):
+            say(warning)
     say(f"done in {seconds:.0f} s; dataset {path}, report {path / 'report.html'}")
     say(f'look at it: synth sql "{OUTCOMES}" --dataset {path}')
+    if flow != "dry_run" and (found := complaints(store, config)):
+        raise FruitlessError("; ".join(found))

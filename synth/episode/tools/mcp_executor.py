@@ -42,8 +42,8 @@ class ServerPast(NamedTuple):
 
 
 class McpExecutor:
-    """The server is started by the first call that needs it. Its state is read once at the start and
-    after every call that may write; in between nothing else touches the sandbox."""
+    """The server is started by the first call that needs it. Its state is read once at the start
+    and after every call that may write; in between nothing else touches the sandbox."""
 
     executed_by: ExecutedBy = "mcp"
 

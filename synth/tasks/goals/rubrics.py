@@ -13,6 +13,7 @@ from synth.rubrics.criteria import (
     EqualRows,
     ExpectedChange,
     FormatCheck,
+    Incidental,
     PolicyCheck,
     Rubric,
     StateCheck,
@@ -39,13 +40,21 @@ def rubric_of(
     further: Sequence[Criterion] = (),
     free: Collection[RowField] = (),
     equal: Sequence[EqualRows] = (),
+    incidental: Sequence[Incidental] = (),
+    by_calls: bool = False,
 ) -> Rubric:
     """`changes`: net effect of the plan; `made_ids`: ids in it that the environment made up;
     `rules`: of the policy; `forbidden`: tools that no way to the goal needs and that do harm;
     `further`: what extensions add; `free`: what the user leaves to the agent; `equal`: rows that
-    stand for each other."""
+    stand for each other; `incidental`: what is not compared; `by_calls`: whether the state shows
+    nothing of some of the goals, so that without changes nothing is said of it."""
+    state = StateCheck(
+        changes=expected_changes(changes, made_ids, free),
+        equal=tuple(equal),
+        incidental=tuple(incidental),
+    )
     criteria = [
-        _state(draft, changes, made_ids, free, equal),
+        *([_state(draft, state)] if changes or not by_calls else []),
         *_told(draft.goals),
         *_by_user(draft.goals),
         *_order(draft.goals),
@@ -139,18 +148,11 @@ def _judged(criterion_id: str, words: str) -> Criterion:
     return Criterion(id=criterion_id, words=words, weight=1, mandatory=True, kind=JUDGED)
 
 
-def _state(
-    draft: Draft,
-    changes: Sequence[GoalChange],
-    made_ids: frozenset[str],
-    free: Collection[RowField],
-    equal: Sequence[EqualRows],
-) -> Criterion:
+def _state(draft: Draft, check: StateCheck) -> Criterion:
     sentences = [g.sentence for g in draft.goals if g.writes and g.possible]
     words = "Nothing is changed by any call."
-    if changes:
+    if check.changes:
         words = f"Done exactly as the user asked: {' '.join(sentences)} Nothing else is changed."
-    check = StateCheck(changes=expected_changes(changes, made_ids, free), equal=tuple(equal))
     return STATE.criterion("state", words, check, weight=4, mandatory=True)
 
 

@@ -370,7 +370,7 @@ def test_letters_that_only_match_without_case_are_redacted_too() -> None:
 
 
 @pytest.mark.slow
-def test_a_server_that_declares_no_writes_is_only_read() -> None:
+def test_a_server_with_hosts_that_declares_no_writes_is_only_read() -> None:
     async def test(server: McpServer, there: Internet, port: int) -> None:
         refused = await server.call("keep", {})
         assert refused.is_error
@@ -378,6 +378,6 @@ def test_a_server_that_declares_no_writes_is_only_read() -> None:
         assert (await server.sandbox.exec(["ls"])).stdout == b""
         assert not (await server.call("tell", {})).is_error
 
-    on_server(test)
-    rows = asyncio.run(import_server(SHOP))
+    on_server(test, hosts=["shop.example:{port}"])
+    rows = asyncio.run(import_server(config(hosts=("shop.example",))))
     assert {row["name"] for row in rows if row["drop_reason"] == "not_read_only"} == {"keep"}

@@ -170,7 +170,7 @@ async def write_all(server: McpServer) -> list[Any]:
 def test_git_writes_are_real_and_the_same_in_two_sandboxes_and_after_a_reset(
     real: dict[str, ServerConfig],
 ) -> None:
-    async def work(server: McpServer) -> tuple[list[Any], list[Any], dict[str, list[str]]]:
+    async def work(server: McpServer) -> tuple[list[Any], list[Any], Any]:
         first = await server.state()
         done = await write_all(server)
         await server.reset()

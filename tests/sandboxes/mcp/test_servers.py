@@ -1,11 +1,13 @@
 """Server definitions: the ones that come with the project, and what is wrong with others."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from records.errors import ConfigError
-from sandboxes.mcp.servers import Communicated, builtin_servers, fill, load_server
+from sandboxes.mcp.launch import load_server
+from sandboxes.mcp.servers import Communicated, ServerConfig, builtin_servers, fill
 
 
 def test_builtin_servers_give_enough_to_make_varied_tasks() -> None:
@@ -63,5 +65,29 @@ def test_values_to_tell_are_read_from_text_and_json() -> None:
         assert Communicated(label="x", path=path).value_in(observation) is None
     assert Communicated(label="x", regex="^On (.+)$").value_in("a\nOn main\nb") == "main"
     assert Communicated(label="x", path="a").value_in("no JSON") is None
-    with pytest.raises(ValueError, match="give path, or regex with a group"):
+    with pytest.raises(ValueError, match="needs a group"):
         Communicated(label="x", regex="no group")
+    for both in ({}, {"path": "a", "value": "b"}):
+        with pytest.raises(ValueError, match="either value, or path or regex"):
+            Communicated.model_validate({"label": "x"} | both)
+
+
+def test_a_value_to_tell_is_no_part_of_another() -> None:
+    place = Communicated(label="x", value="12.5")
+    assert place.value_in('{"total": 12.5}') == "12.5"
+    assert place.value_in("It is 12.5.") == "12.5"
+    for text in ("112.5", "12.50", "12.5.1", "x12.5"):
+        assert place.value_in(text) is None
+
+
+@pytest.mark.parametrize("writes", [None, True, False])
+@pytest.mark.parametrize("reach", [{}, {"hosts": ("a.example",)}, {"secrets": ("A_TOKEN",)}])
+@pytest.mark.parametrize("try_writes", [True, False])
+def test_only_a_server_that_reaches_nothing_may_write_unasked(
+    writes: bool | None, reach: dict[str, Any], try_writes: bool
+) -> None:
+    config = ServerConfig.model_validate(
+        {"name": "a", "command": ("a",), "writes": writes, "try_writes": try_writes} | reach
+    )
+    assert config.may_write == (writes if writes is not None else not reach)
+    assert config.may_try_writes == (config.may_write and (try_writes or not reach))

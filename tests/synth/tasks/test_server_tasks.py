@@ -13,7 +13,8 @@ from sandboxes.mcp.servers import ServerConfig, builtin_servers
 from sandboxes.mcp.warm import WarmServers
 from synth.rubrics.built_in import BUILT_IN, EpisodeCall, episode_of, state_changes
 from synth.tasks.proof.proving import UnprovedError, reference_messages
-from synth.tasks.serving import ServerDraft, draft_for_server, prove_on_server
+from synth.tasks.servers.drafting import ServerDraft, draft_for_server
+from synth.tasks.servers.proving import prove_on_server
 from tests.synth.task_cases import SHARES
 from tool_specs.domains.domain import load_domains
 
@@ -134,7 +135,8 @@ def test_wishes_that_conflict_do_not_stand_together() -> None:
             assert set(wish.requires) <= set(ids[:at])
             assert wish == by_id[wish.id]
         calls = [call.tool for wish in made.user_goals for call in wish.calls]
-        assert [goal.tool for goal in made.draft.goals] == calls
+        assert [step.tool for step in made.draft.plan] == calls
+        assert len(made.draft.goals) == len(made.user_goals)
         assert draft_of(config, names, i) == made
 
 

@@ -23,7 +23,7 @@ from synth.tasks.forms.forms import ALL_PLAIN
 from synth.tasks.goals.goals import Draft, Variant
 from synth.tasks.goals.variants import ServerVariantShares, VariantShares, variant_of
 from synth.tasks.lengths import Complexity
-from synth.tasks.serving import draft_for_server
+from synth.tasks.servers.drafting import draft_for_server
 from synth.tasks.stage import TaskPlan, TaskSources, make_task, num_personas, persona_number
 from tests.sandboxes.code.code_cases import project
 from tests.synth.authors import GENERATOR, FixedWords

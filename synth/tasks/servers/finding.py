@@ -1,0 +1,338 @@
+"""Goals of a server that nobody has written down: proposed by the generator, executed, and kept
+where they work, come out the same twice, and mean what their calls do."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from records.digest import digest
+from records.tables.schemas import Row
+from sandboxes.mcp.servers import Communicated, GoalCall, ServerConfig, ServerGoal
+from synth.llm.client import LLM
+from synth.prompts.templates import render, version_of
+from synth.rubrics.built_in import mentions
+from synth.tasks.goals.knowledge import plain_values
+from synth.tasks.proof.chains import shows
+from synth.tasks.proof.proving import UnprovedError
+from synth.tasks.servers import looking
+from synth.tasks.servers.config import ServerGoalsConfig
+from synth.tasks.servers.looking import CALL, ServerLook, about, described, look_at, usable_tools
+from synth.tasks.servers.trying import OpenFresh, TriedGoal, try_goal
+
+STAGE_VERSION = 1
+PROMPT, TOLD_PROMPT = "server_goals", "server_told"
+PROMPTS = (looking.PROMPT, PROMPT, TOLD_PROMPT)
+
+PER_ROUND = 8
+"""Goals that are asked for at once."""
+
+FORMS = ("plain", "chosen", "described", "for_each", "conditional")
+MAX_CALLS = 12
+"""Of one goal."""
+
+TEXT = {"type": "string", "minLength": 1, "maxLength": 600}
+LABEL = {"type": "string", "minLength": 1, "maxLength": 80}
+
+
+def schema_of_goals(count: int) -> dict[str, Any]:
+    goal = {
+        "goal": TEXT,
+        "form": {"enum": list(FORMS)},
+        "calls": {"type": "array", "items": CALL, "minItems": 1, "maxItems": MAX_CALLS},
+        "said": _list_of({"value": {"type": ["string", "number", "boolean"]}, "label": LABEL}),
+        "told": _list_of({"call": {"type": "integer", "minimum": 0}, "label": LABEL}),
+        "seen_by": {"type": "array", "items": CALL, "maxItems": 2},
+    }
+    goals = {"type": "array", "items": _object(goal), "maxItems": count}
+    return _object({"goals": goals})
+
+
+TOLD_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "goals": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "number": {"type": "integer"},
+                    "fault": {"type": "string"},
+                    "told": {"type": "array", "items": {"type": "string"}},
+                },
+                "required": ["number", "fault", "told"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["goals"],
+    "additionalProperties": False,
+}
+
+
+def _object(properties: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
+
+
+def _list_of(properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": _object(properties)}
+
+
+class _Found:
+    """Rows of the table `server_goals` so far."""
+
+    def __init__(self, item_id: str, config: ServerConfig, definition: str, model: str) -> None:
+        self.rows: list[Row] = []
+        self._base: dict[str, Any] = {
+            "item_id": item_id,
+            "server": config.name,
+            "definition": definition,
+            "model": model,
+            "prompt_version": digest(*(version_of(name) for name in PROMPTS)),
+        }
+        self._known: set[str] = set()
+
+    def is_new(self, goal: ServerGoal) -> bool:
+        key = digest([call.model_dump(mode="json") for call in goal.calls])
+        is_new = key not in self._known
+        self._known.add(key)
+        return is_new
+
+    def add(
+        self,
+        proposed: Mapping[str, Any],
+        *,
+        reason: str | None,
+        detail: str = "",
+        goal: ServerGoal | None = None,
+        read_from: str | None = None,
+    ) -> None:
+        number = len(self.rows)
+        self.rows.append(
+            {
+                **self._base,
+                "number": number,
+                "proposed": dict(proposed),
+                "form": proposed["form"],
+                "num_calls": len(proposed["calls"]),
+                "writes": goal.writes if goal else None,
+                "state_read_from": read_from,
+                "goal": goal.model_dump(mode="json") if goal and reason is None else None,
+                "drop_reason": reason,
+                "detail": detail[:500],
+            }
+        )
+
+    def kept(self) -> list[Row]:
+        return [row for row in self.rows if row["drop_reason"] is None]
+
+    def failed(self) -> list[dict[str, Any]]:
+        return [
+            {"goal": row["proposed"]["goal"], "calls": row["proposed"]["calls"]}
+            | {"why": f"{row['drop_reason']}: {row['detail']}"[:300]}
+            for row in self.rows
+            if row["drop_reason"]
+        ]
+
+
+async def find_goals(
+    config: ServerConfig,
+    tools: Mapping[str, Row],
+    llm: LLM,
+    *,
+    item_id: str,
+    settings: ServerGoalsConfig,
+    definition: str,
+    model: str,
+    open_fresh: OpenFresh,
+) -> list[Row]:
+    """Rows of `server_goals`, one for each goal that was proposed, kept or not.
+
+    `tools`: rows by name, `definition`: digest of the server's definition. Raises what asking the
+    generator raises, and TransientError for the server's own failure.
+    """
+    usable = usable_tools(config, tools)
+    found = _Found(item_id, config, definition, model)
+    if not usable:
+        return []
+    async with open_fresh(config, None) as server:
+        look = await look_at(server, usable, llm, item_id=item_id, calls=settings.look_calls)
+    for number in range(settings.rounds):
+        missing = settings.wanted - len(found.kept())
+        if missing <= 0:
+            break
+        proposed = await _proposed(config, look, llm, found, item_id, number, missing)
+        if not proposed:
+            break
+        tried = [await _tried(config, usable, one, found, open_fresh) for one in proposed]
+        await _checked(llm, [one for one in tried if one], found, item_id, number)
+    return found.rows
+
+
+async def _proposed(
+    config: ServerConfig,
+    look: ServerLook,
+    llm: LLM,
+    found: _Found,
+    item_id: str,
+    number: int,
+    missing: int,
+) -> list[dict[str, Any]]:
+    count = min(PER_ROUND, missing + missing // 2 + 1)
+    prompt = render(
+        PROMPT,
+        server=about(config),
+        look=look._asdict(),
+        count=count,
+        kept=[
+            {"goal": row["proposed"]["goal"], "calls": row["proposed"]["calls"]}
+            for row in found.kept()
+        ],
+        failed=found.failed(),
+    )
+    answer = await llm.structured(
+        "generator",
+        prompt.messages,
+        item=item_id,
+        step=f"goals-{number}",
+        name="goals",
+        schema=schema_of_goals(count),
+    )
+    return answer["goals"]
+
+
+async def _tried(
+    config: ServerConfig,
+    tools: Mapping[str, Row],
+    proposed: dict[str, Any],
+    found: _Found,
+    open_fresh: OpenFresh,
+) -> tuple[dict[str, Any], TriedGoal] | None:
+    """What was proposed with what its execution showed; None where it is dropped for that."""
+    goal = goal_from(proposed)
+    try:
+        if not found.is_new(goal):
+            raise UnprovedError("repeats", "a goal with these calls was proposed before")
+        check_said(proposed)
+        tried = await try_goal(config, goal, tools, open_fresh)
+        check_shown(proposed, tried)
+    except UnprovedError as error:
+        detail = str(error).removeprefix(f"{error.reason}: ")
+        found.add(proposed, reason=error.reason, detail=detail)
+        return None
+    return proposed, tried
+
+
+def goal_from(proposed: Mapping[str, Any]) -> ServerGoal:
+    """The goal as a definition would have it, without what its execution shows."""
+    calls = [GoalCall.model_validate(call) for call in proposed["calls"]]
+    return ServerGoal(
+        id=f"g_{digest('server_goal', proposed)[:12]}",
+        wish=proposed["goal"],
+        form=proposed["form"],
+        calls=tuple(calls),
+        labels=dict(_labels(proposed)),
+        seen_by=tuple(GoalCall.model_validate(call) for call in proposed["seen_by"]),
+    )
+
+
+def _labels(proposed: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(CALL.PARAMETER, what people call it) of the arguments that the person says."""
+    said = [(one["value"], one["label"]) for one in proposed["said"]]
+    for at, call in enumerate(proposed["calls"]):
+        for param, argument in call["arguments"].items():
+            values = list(plain_values(argument))
+            for value, label in said:
+                if any(_same(value, part) for part in values):
+                    yield f"{at}.{param}", label
+                    break
+
+
+def _same(said: Any, value: Any) -> bool:
+    return said == value and isinstance(said, bool) == isinstance(value, bool)
+
+
+def check_said(proposed: Mapping[str, Any]) -> None:
+    """What the person says stands in the goal's sentence. UnprovedError else."""
+    for one in proposed["said"]:
+        value = one["value"]
+        if not isinstance(value, bool) and not mentions(proposed["goal"], value):
+            raise UnprovedError("not_said", f"the goal does not say {one['label']} {value!r}")
+
+
+def check_shown(proposed: Mapping[str, Any], tried: TriedGoal) -> None:
+    """Every text in the calls is said, or stands in an earlier answer. UnprovedError else."""
+    sources = [proposed["goal"], *(one["value"] for one in proposed["said"])]
+    for call in tried.calls:
+        for value in plain_values(call.arguments):
+            if isinstance(value, str) and not any(shows(source, value) for source in sources):
+                raise UnprovedError("underivable_argument", f"{call.tool}: {value[:200]!r}")
+        sources.append(str(call.observation))
+
+
+async def _checked(
+    llm: LLM,
+    tried: Sequence[tuple[dict[str, Any], TriedGoal]],
+    found: _Found,
+    item_id: str,
+    number: int,
+) -> None:
+    """Have the executed goals read against what came of them, and keep those that stand."""
+    if not tried:
+        return
+    shown = [
+        {
+            "number": at,
+            "goal": proposed["goal"],
+            "calls": described(one.calls),
+            "changes": [change | {"before": None} for change in one.changes][:10],
+            "told": proposed["told"],
+        }
+        for at, (proposed, one) in enumerate(tried)
+    ]
+    answer = await llm.structured(
+        "generator",
+        render(TOLD_PROMPT, goals=shown).messages,
+        item=item_id,
+        step=f"told-{number}",
+        name="told",
+        schema=TOLD_SCHEMA,
+    )
+    read = {one["number"]: one for one in answer["goals"]}
+    for at, (proposed, one) in enumerate(tried):
+        try:
+            goal = with_told(proposed, one, read.get(at))
+        except UnprovedError as error:
+            detail = str(error).removeprefix(f"{error.reason}: ")
+            found.add(proposed, reason=error.reason, detail=detail)
+            continue
+        found.add(proposed, reason=None, goal=goal, read_from=one.state_read_from)
+
+
+def with_told(
+    proposed: Mapping[str, Any], tried: TriedGoal, read: Mapping[str, Any] | None
+) -> ServerGoal:
+    """The goal with the values that the person is told. UnprovedError where the reader finds fault
+    with it, or where nothing is done and nothing told."""
+    if read is None:
+        raise UnprovedError("not_read", "the reader left it out")
+    if fault := read["fault"].strip():
+        raise UnprovedError("faulty", fault)
+    told = [
+        Communicated(label=place["label"], call=place["call"], value=value.strip())
+        for place, value in zip(proposed["told"], read["told"], strict=False)
+        if _tells(value.strip(), proposed, tried, place["call"])
+    ]
+    if not (told or tried.goal.writes):
+        raise UnprovedError("nothing_told", "no answer holds anything that the goal does not say")
+    return tried.goal.model_copy(update={"communicate": tuple(told)})
+
+
+def _tells(value: str, proposed: Mapping[str, Any], tried: TriedGoal, call: int) -> bool:
+    if not value or call >= len(tried.calls) or mentions(proposed["goal"], value):
+        return False
+    place = Communicated(label="told", value=value)
+    return place.value_in(str(tried.calls[call].observation)) is not None

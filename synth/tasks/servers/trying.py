@@ -1,0 +1,92 @@
+"""A proposed goal is executed on two fresh servers: it is kept where it works, has an effect or
+tells something, and comes out the same both times."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, NamedTuple, Protocol
+
+from records.tables.schemas import Row
+from sandboxes.mcp.servers import GoalCall, ServerConfig, ServerGoal
+from synth.episode.tools.cassette import ServerForProof
+from synth.rubrics.built_in import EpisodeCall, StateChange
+from synth.rubrics.episode import is_read_only
+from synth.tasks.goals.goals import Step
+from synth.tasks.proof.proving import UnprovedError
+from synth.tasks.servers.proving import PlayedGoals, incidental_of, made_ids, play, visible
+
+
+class OpenFresh(Protocol):
+    def __call__(
+        self, config: ServerConfig, fixture: Mapping[str, Any] | None = None, /
+    ) -> AbstractAsyncContextManager[ServerForProof]: ...
+
+
+class TriedGoal(NamedTuple):
+    goal: ServerGoal
+    """With what its execution showed: whether it writes, what is volatile, what shows it."""
+
+    calls: tuple[EpisodeCall, ...]
+    changes: list[dict[str, Any]]
+    state_read_from: str
+
+
+async def try_goal(
+    config: ServerConfig, goal: ServerGoal, tools: Mapping[str, Row], open_fresh: OpenFresh
+) -> TriedGoal:
+    """Execute the goal twice, and what is to show its effect once without it. UnprovedError saying
+    why it cannot be kept, TransientError for the server's own failure."""
+    for call in (*goal.calls, *goal.seen_by):
+        if call.tool not in tools:
+            raise UnprovedError("unknown_tool", call.tool)
+    first, second = [await _played(config, goal, goal.calls, open_fresh) for _ in range(2)]
+    goal = goal.model_copy(update={"volatile": _volatile(first, second)})
+    shown = visible(first.changes, incidental_of([goal]))
+    if all(is_read_only(tools[call.tool]) for call in goal.calls):
+        # what a reading tool leaves behind, such as a log, is no effect that anybody wants
+        left = {change["entity"]: () for change in first.changes}
+        goal = goal.model_copy(update={"volatile": left, "seen_by": ()})
+        return TriedGoal(goal, first.calls[0], [], "none")
+    if shown:
+        goal = goal.model_copy(update={"seen_by": (), "writes": True})
+        read_from = "probes" if config.probes else "workspace"
+        return TriedGoal(goal, first.calls[0], shown, read_from)
+    if not goal.seen_by:
+        return TriedGoal(goal, first.calls[0], [], "none")
+    idle = await _played(config, goal, (), open_fresh)
+    if idle.seen[0] or idle.changes:
+        raise UnprovedError("no_effect", "what is to show it changes by itself")
+    if not (first.seen[0] and second.seen[0]):
+        raise UnprovedError("no_effect", "neither the state nor what is to show it is another one")
+    return TriedGoal(goal.model_copy(update={"writes": True}), first.calls[0], [], "calls")
+
+
+async def _played(
+    config: ServerConfig, goal: ServerGoal, calls: Sequence[GoalCall], open_fresh: OpenFresh
+) -> PlayedGoals:
+    plan = [Step(tool=call.tool, arguments=call.arguments) for call in calls]
+    async with open_fresh(config, None) as server:
+        return await play(server, [goal], [plan])
+
+
+def _volatile(first: PlayedGoals, second: PlayedGoals) -> dict[str, tuple[str, ...]]:
+    """Entity -> fields that differ between two executions. UnprovedError where more than fields
+    differs."""
+    if len(first.changes) != len(second.changes):
+        raise UnprovedError("not_repeatable", "other rows are changed the second time")
+    new = made_ids(first.changes, first.calls[0])
+    found: dict[str, set[str]] = {}
+    for one, other in zip(_ordered(first.changes), _ordered(second.changes), strict=True):
+        same_row = one["id"] == other["id"] or one["id"] in new
+        if (one["op"], one["entity"]) != (other["op"], other["entity"]) or not same_row:
+            raise UnprovedError("not_repeatable", f"{one['op']} {one['entity']} {one['id']}")
+        mine, others = one["after"] or {}, other["after"] or {}
+        if mine.keys() != others.keys():
+            raise UnprovedError("not_repeatable", f"other fields of {one['entity']} are set")
+        if differing := {field for field, value in mine.items() if others[field] != value}:
+            found.setdefault(one["entity"], set()).update(differing)
+    return {entity: tuple(sorted(fields)) for entity, fields in sorted(found.items())}
+
+
+def _ordered(changes: Sequence[StateChange]) -> list[StateChange]:
+    """Ids of new rows may differ, so that their order must not hang on them."""
+    return sorted(changes, key=lambda c: (c["entity"], c["op"], c["op"] != "create" and c["id"]))
