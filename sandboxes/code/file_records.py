@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from records.errors import ConfigError, ItemError
 from sandboxes.code.projects import MAX_DEPTH, MAX_NAME, MAX_PATH, check_path
-from sandboxes.core import python_env
+from sandboxes.core.programs import last_words, program
 from sandboxes.core.sandbox import Sandbox
 
 PROGRAM = Path(__file__).parents[1] / "inside" / "read_out.py"
@@ -146,15 +146,3 @@ async def read_out(
         raise ConfigError(
             f"cannot read {what}: its reading ended with exit code {ended.exit_code}, saying {said}"
         )
-
-
-def program(path: Path) -> list[str]:
-    """How to run a program of `sandboxes/inside` in any sandbox, which need not be given it."""
-    return [python_env.base_python(), "-I", "-S", "-B", "-c", path.read_text(encoding="utf-8")]
-
-
-def last_words(stderr: bytes) -> str:
-    """The last line of what a program said, fit for a terminal: a stranger's files may have a part
-    in it."""
-    lines = stderr[-4_000:].decode(errors="replace").strip().splitlines()
-    return "".join(c if c.isprintable() else "?" for c in lines[-1])[:500] if lines else ""

@@ -12,9 +12,9 @@ from pydantic import TypeAdapter, ValidationError
 from records.digest import digest
 from records.errors import ItemError
 from sandboxes.code import mutations
-from sandboxes.code.file_records import last_words, program
 from sandboxes.code.mutations import Mutation, MutationOperator
 from sandboxes.code.projects import Project
+from sandboxes.core.programs import last_words, program
 from sandboxes.core.template import Limits, SandboxTemplate
 from sandboxes.lending.leases import lease
 

@@ -26,11 +26,12 @@ from pydantic import Field, ValidationError, model_validator
 
 from records.config import Config
 from records.errors import ConfigError, ItemError, TransientError
-from sandboxes.code.file_records import FileBounds, FilePiece, last_words, program, read_out
+from sandboxes.code.file_records import FileBounds, FilePiece, read_out
 from sandboxes.code.projects import Project
 from sandboxes.code.reading import files_of_sdist
 from sandboxes.core import python_env
 from sandboxes.core.network import AUTHORITIES, network_files
+from sandboxes.core.programs import last_words, program
 from sandboxes.core.sandbox import ExecResult, Sandbox
 from sandboxes.core.template import WORKSPACE, Limits, SandboxTemplate
 from sandboxes.lending.leases import lease

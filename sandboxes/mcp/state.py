@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from records.errors import TransientError
-from sandboxes.code.file_records import last_words, program
+from sandboxes.core.programs import last_words, program
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.mcp.secret_values import Redactor
 from sandboxes.mcp.servers import ServerConfig

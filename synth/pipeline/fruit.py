@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from records.store.dataset import Dataset
 from synth.engine.stages import planned_before
+from synth.llm.settings.config import OFFLINE
 from synth.pipeline.config import RunConfig
 from synth.pipeline.sources import catalogue_of, servers_of
 from synth.tasks.agents.agents import AgentSource, plan_agents, sources_of
@@ -81,7 +82,8 @@ def complaints(dataset: Dataset, config: RunConfig) -> list[str]:
         if one.tried >= LEAST_TRIED and not one.kept:
             found.append(
                 f"server {name} gave no task of {one.tried} that were tried: "
-                f'{_counted(one.reasons)}. Look at what was tried on it: synth sql "select '
+                f"{_counted(one.reasons)}.{_hint(config)} "
+                'Look at what was tried on it: synth sql "select '
                 "proposed->>'goal' as goal, drop_reason, detail from server_goals where server = "
                 f"'{name}'\" --dataset {dataset.root}"
             )
@@ -119,6 +121,13 @@ def _not_drawn(name: str, sources: Sequence[AgentSource], config: RunConfig) -> 
                 needed = number * config.tasks.tasks_per_agent + 1
                 return f"{said}; --set num_tasks={needed} reaches it"
     return f"{said}; raise num_tasks or agents.server_share"
+
+
+def _hint(config: RunConfig) -> str:
+    """What a user of the offline model has to know."""
+    if config.roles["generator"].base_url != OFFLINE:
+        return ""
+    return " The offline model proposes no goals: set roles.generator, or write `goals`."
 
 
 def _counted(reasons: Counter[str]) -> str:

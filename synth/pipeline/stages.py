@@ -43,6 +43,7 @@ from synth.tasks.code_tasks import CodeTasks
 from synth.tasks.difficulty import tasks_of
 from synth.tasks.proof.extensions import load_extensions
 from synth.tasks.stage import (
+    SERVER_VERSION,
     Dropped,
     TaskPlan,
     TaskSources,
@@ -213,8 +214,9 @@ class TaskStage(OverCatalogue):
 
         def further(agent: Row) -> Sequence[Any]:
             """What decides the tasks of an agent beside its own row."""
-            goals = [goal.id for goal in self.found.get(agent["server"] or "", ())]
-            return [*(decided if agent["domain_id"] in played else ()), *goals]
+            if agent["server"]:
+                return [SERVER_VERSION, *(goal.id for goal in self.found.get(agent["server"], ()))]
+            return decided if agent["domain_id"] in played else ()
 
         plans = plan_tasks(
             config.tasks,

@@ -28,6 +28,7 @@ from synth.tasks.composing import DomainTasks
 from synth.tasks.config import BLOCK, TaskConfig
 from synth.tasks.goals.goals import Draft, Proof
 from synth.tasks.goals.variants import ServerVariantShares
+from synth.tasks.lengths import complexity_of
 from synth.tasks.played import make_played
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.proof.proving import UnprovedError
@@ -40,10 +41,13 @@ from synth.tasks.words.readings import PROMPT as READING_PROMPT
 from tool_specs.domains.catalogue import is_users
 from tool_specs.domains.domain import Domain
 
-STAGE_VERSION = 18
+STAGE_VERSION = 17
 
 FIRST_ROUND: dict[str, None] = dict.fromkeys(("parent_task_id", "operator", "round"))
 """Of a task that is derived from no other."""
+
+SERVER_VERSION = 2
+"""Raised when the same task on a real server would be made otherwise."""
 
 SERVER_ATTEMPTS = 6
 """Choices of user goals tried for one task on a real server before it is dropped."""
@@ -286,12 +290,13 @@ async def _on_server(
     tools = {t["name"]: t for t in _own_tools(agent, sources) if t["server"] == agent["server"]}
     about = {"title": server.title or server.name, "description": server.description}
     failure = UnprovedError("no_goal_found")
+    complexity, count = complexity_of(config.shares, rng_of(item_id, "task"))
     for attempt in range(SERVER_ATTEMPTS):
         made = draft_for_server(
             server,
             tools,
             item_id,
-            shares=config.shares,
+            count=count,
             disclosure=persona["disclosure"],
             variants=config.server_variants if attempt < VARIANT_ATTEMPTS else NO_VARIANTS,
             together=config.forms.together,
@@ -301,7 +306,7 @@ async def _on_server(
         async with sources.open_server(server, made.draft.initial_state) as running:
             try:
                 proved = await prove_on_server(made, running, sources.extensions)
-                return MadeTask(made.complexity, *proved, about)
+                return MadeTask(complexity, *proved, about)
             except UnprovedError as error:
                 failure = error
             except NotRecordedError as error:

@@ -12,7 +12,6 @@ from sandboxes.mcp.servers import ServerConfig, ServerGoal, fill
 from synth.tasks.goals.goals import Draft, Fact, Goal, GoalForm, Step
 from synth.tasks.goals.knowledge import words_of
 from synth.tasks.goals.variants import ServerVariantShares
-from synth.tasks.lengths import Complexity, complexity_of
 from synth.tasks.proof.disclosure import disclosed
 from synth.tasks.proof.proving import UnprovedError
 from synth.tasks.proof.unsolvable import Others, irrelevant_goal
@@ -20,7 +19,6 @@ from synth.tasks.words.together import with_goals_together
 
 
 class ServerDraft(NamedTuple):
-    complexity: str
     draft: Draft
     """Without what only the execution shows: what the user is to be told."""
 
@@ -33,7 +31,7 @@ def draft_for_server(
     tools: Mapping[str, Row],
     item_id: str,
     *,
-    shares: Complexity,
+    count: int,
     disclosure: str,
     variants: ServerVariantShares = ServerVariantShares(),
     together: float = 0.0,
@@ -43,13 +41,12 @@ def draft_for_server(
     """A draft for an agent with these tools of the server, rows by name. UnprovedError without
     any goal.
 
-    `together`: share of the tasks of several goals whose first message brings more than one.
+    `count`: about how many calls the plan is to have. `together`: share of the tasks of several
+    goals whose first message brings more than one.
     Another `attempt` is another choice of user goals for the same item; `others` are the domains
     that a user goal may belong to which no tool of the server grants.
     """
-    rng = rng_of(item_id, "task")
-    complexity, count = complexity_of(shares, rng)
-    variant = variants.variant(rng)
+    variant = variants.variant(rng_of(item_id, "variant"))
     rng = rng_of(item_id, "draft", attempt)
     user_goals = _choose(config, tools, count, rng)
     slots = {name: rng.choice(values) for name, values in config.slots.items()}
@@ -73,7 +70,7 @@ def draft_for_server(
         draft = disclosed(draft.model_copy(update={"variant": "normal"}), disclosure, keep_back)
     if draft.variant == "normal":
         draft = with_goals_together(draft, together, rng_of(item_id, "together", attempt))
-    return ServerDraft(complexity, draft, tuple(user_goals))
+    return ServerDraft(draft, tuple(user_goals))
 
 
 def _choose(

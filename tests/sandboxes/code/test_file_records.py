@@ -13,9 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from records.errors import ConfigError
-from sandboxes.code.file_records import FileBounds, FilePiece, RecordReader, last_words
+from sandboxes.code.file_records import FileBounds, FilePiece, RecordReader
 from sandboxes.code.projects import MAX_DEPTH, MAX_NAME, MAX_PATH
 from sandboxes.code.reading import files_of_sdist
+from sandboxes.core.programs import last_words
 from tests.sandboxes.code.code_cases import project
 from tests.sandboxes.code.hostile_archives import BOMBS, honest_archive, packed_tar, written
 

@@ -21,7 +21,6 @@ from synth.tasks.servers.drafting import draft_for_server
 from synth.tasks.servers.finding import find_goals
 from synth.tasks.servers.proving import prove_on_server
 from synth.tasks.stage import NO_VARIANTS
-from tests.synth.task_cases import SHARES
 
 pytestmark = pytest.mark.usefixtures("sandboxed")
 
@@ -181,7 +180,7 @@ def test_tasks_from_found_goals_pass_on_their_plan_and_fail_on_anything_else() -
                 config,
                 tools,
                 digest("loans", number),
-                shares=SHARES,
+                count=1 + number % 3,
                 disclosure="mixed",
                 variants=NO_VARIANTS,
             )
@@ -212,7 +211,7 @@ def test_an_agent_that_lends_for_another_time_fails_and_one_in_another_order_pas
                         config,
                         tools,
                         digest("both", number),
-                        shares=SHARES,
+                        count=1 + number % 3,
                         disclosure="at_once",
                         variants=NO_VARIANTS,
                     )

@@ -15,7 +15,6 @@ from synth.rubrics.built_in import BUILT_IN, EpisodeCall, episode_of, state_chan
 from synth.tasks.proof.proving import UnprovedError, reference_messages
 from synth.tasks.servers.drafting import ServerDraft, draft_for_server
 from synth.tasks.servers.proving import prove_on_server
-from tests.synth.task_cases import SHARES
 from tool_specs.domains.domain import load_domains
 
 pytestmark = pytest.mark.skipif(available() is not None, reason=f"no sandbox: {available()}")
@@ -30,7 +29,7 @@ def rows_of(tools: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 def draft_of(config: ServerConfig, tools: Any, i: int, attempt: int = 0) -> ServerDraft:
     return draft_for_server(
-        config, tools, digest(config.name, i), shares=SHARES, disclosure="mixed", attempt=attempt
+        config, tools, digest(config.name, i), count=1 + i % 4, disclosure="mixed", attempt=attempt
     )
 
 
@@ -81,7 +80,7 @@ def test_a_wish_of_another_world_is_refused_on_a_real_server() -> None:
                     config,
                     tools,
                     digest("irrelevant", i),
-                    shares=SHARES,
+                    count=2,
                     disclosure="mixed",
                     others=load_domains,
                 )

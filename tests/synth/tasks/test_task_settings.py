@@ -190,7 +190,7 @@ def test_shares_of_variants_on_servers() -> None:
                 config,
                 tools,
                 digest("server", i),
-                shares=SHARES,
+                count=2,
                 disclosure="mixed",
                 variants=shares,
                 others=lambda: others,
