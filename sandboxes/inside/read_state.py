@@ -19,6 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import sqlite3
 import stat
 import sys
@@ -33,6 +34,10 @@ SKIPPED = {"__pycache__", ".git", "node_modules", ".cache", ".npm"}
 
 BESIDE = ("-wal", "-shm", "-journal")
 """Files that SQLite keeps beside a database, and whose content is read with it."""
+
+LOG = re.compile(r"(?:^|[._-])(?:audit|logs?|history|trace)(?:[._-]|$)", re.IGNORECASE)
+"""Names of files and folders in which a program notes what it was asked: they tell the calls, and
+not what came of them."""
 
 SQLITE = b"SQLite format 3\0"
 KEYS = ("id", "uuid", "key", "name", "slug", "path", "title")
@@ -66,6 +71,8 @@ class StateLook:
             self.leave("unreadable", folder)
             return
         for entry in entries:
+            if LOG.search(entry.name):
+                continue
             if entry.is_dir(follow_symlinks=False):
                 if entry.name == ".git":
                     self.branches(entry.path)
@@ -177,9 +184,9 @@ def json_tables(data: bytes, name: str) -> dict[str, dict[str, dict[str, Any]]] 
         if not text.strip():
             return None
         try:
-            value = json.loads(text)
+            value = lines_of(text) if name.endswith((".jsonl", ".ndjson")) else json.loads(text)
         except ValueError:
-            value = [json.loads(line) for line in text.splitlines() if line.strip()]
+            value = lines_of(text)
     except (ValueError, RecursionError):
         return None
     if isinstance(value, list):
@@ -201,13 +208,16 @@ def json_tables(data: bytes, name: str) -> dict[str, dict[str, dict[str, Any]]] 
     return found | ({name: {"": rest}} if rest else {name: {}})
 
 
+def lines_of(text: str) -> list[Any]:
+    return [json.loads(line) for line in text.splitlines() if line.strip()]
+
+
 def listed(values: list[Any], entity: str) -> dict[str, dict[str, dict[str, Any]]] | None:
     """Rows of a list of objects, by kind where each says its `type`; None where some are none."""
     if not all(isinstance(row, dict) for row in values):
         return None
     kinds = {row.get("type") for row in values}
-    shapes = {frozenset(row) for row in values}
-    if len(shapes) > 1 and all(isinstance(kind, str) for kind in kinds):
+    if values and all(isinstance(kind, str) for kind in kinds):
         return {
             f"{entity}:{kind}": keyed([row for row in values if row["type"] == kind])
             for kind in sorted(kinds)

@@ -107,17 +107,19 @@ def goal_of(
 ) -> Goal:
     """The goal with all its calls; the last one is the one that it is granted by."""
     steps = tuple(Step(tool=c.tool, arguments=fill(c.arguments, slots)) for c in user_goal.calls)
+    last = len(steps) - 1
     known: list[Fact] = []
     for at, step in enumerate(steps):
         required = tools[step.tool]["input_schema"].get("required", ())
         for param, value in step.arguments.items():
             if (name := label_of(user_goal, at, param)) is None:
                 continue
-            for label, plain in plain_parts(_known_as(param, name), value):
+            # nobody asks for what a search before it takes
+            called = _known_as(param, name) if at == last else name
+            for label, plain in plain_parts(called, value):
                 fact = Fact(label=label, value=plain, param=param, needed=param in required)
                 if all((f.label, f.value) != (label, plain) for f in known):
                     known.append(fact)
-    last = len(steps) - 1
     labels = {param: label_of(user_goal, last, param) for param in steps[last].arguments}
     return Goal(
         tool=steps[last].tool,

@@ -67,7 +67,8 @@ def _without_kept_back(text: str, draft: Draft) -> str:
     """The text, with the values that the person does not say with it replaced by what they are."""
     for fact in (fact for goal in draft.goals for fact in goal.known):
         if fact.when != "opening":
-            text = re.sub(rf"(?<!\w){re.escape(str(fact.value))}(?!\w)", f"the {fact.label}", text)
+            value = rf"(?<!\w)(?:(?:the|a|an) )?{re.escape(str(fact.value))}(?!\w)"
+            text = re.sub(value, f"the {fact.label}", text)
     return text
 
 
