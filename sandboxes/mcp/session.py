@@ -36,14 +36,19 @@ from sandboxes.mcp.forwarding import reaching, start_forwarder
 from sandboxes.mcp.launch import launch_of
 from sandboxes.mcp.protocol.contents import text_of_blocks
 from sandboxes.mcp.protocol.offered import (
-    Kind,
+    OfferKind,
     names_of_offers,
     offered_tools,
     text_of_offer,
     wrong_arguments,
 )
-from sandboxes.mcp.protocol.pages import Asking, all_pages
-from sandboxes.mcp.protocol.questions import Answers, CallQuestions, Exchange, ServerQuestions
+from sandboxes.mcp.protocol.pages import BoundRequest, all_pages
+from sandboxes.mcp.protocol.questions import (
+    AnswerServer,
+    CallQuestions,
+    QuestionCallbacks,
+    ServerExchange,
+)
 from sandboxes.mcp.secret_values import NO_SECRETS, Redactor, secret_values
 from sandboxes.mcp.servers import Fixture, ServerConfig
 from sandboxes.mcp.wire import McpWire
@@ -68,7 +73,7 @@ class McpResult(NamedTuple):
     """The server says that the call failed, or we do."""
     error_code: str | None = None
     """Of an error that is not the server's own: `invalid_arguments`, `bad_answer`."""
-    exchanges: tuple[Exchange, ...] = ()
+    exchanges: tuple[ServerExchange, ...] = ()
     """What the server asked in the call, and was answered."""
 
 
@@ -90,10 +95,12 @@ class McpServer:
         self._task: asyncio.Task[None] | None = None
         self._names: dict[str, str] | None = None
         self._schemas: dict[str, WritableSchema] = {}
-        self._offers: dict[str, Kind] = {}
+        self._offers: dict[str, OfferKind] = {}
         """Tools that stand for resources and prompts, by the names that models use."""
         self._reads: set[str] = set()
-        self._questions = ServerQuestions(elicitation=config.elicitation, sampling=config.sampling)
+        self._questions = QuestionCallbacks(
+            elicitation=config.elicitation, sampling=config.sampling
+        )
 
     async def list_tools(self) -> list[dict[str, Any]]:
         """All tools as on the wire, page by page, and after them those that stand for the server's
@@ -116,7 +123,7 @@ class McpServer:
         return self._redactor.value([*own, *made])
 
     async def call(
-        self, name: str, arguments: Mapping[str, Any], answers: Answers | None = None
+        self, name: str, arguments: Mapping[str, Any], answers: AnswerServer | None = None
     ) -> McpResult:
         """Call a tool by the names that models use (`tool_specs.importing.names.mapped_names`): its
         own name, and the names that it has for its parameters, are what the server is sent.
@@ -143,7 +150,10 @@ class McpServer:
         return await self._made(name, partial(self._tool, own, arguments), answers)
 
     async def _made(
-        self, name: str, request: Callable[[Asking], Awaitable[McpResult]], answers: Answers | None
+        self,
+        name: str,
+        request: Callable[[BoundRequest], Awaitable[McpResult]],
+        answers: AnswerServer | None,
     ) -> McpResult:
         """The result of `request` for the agent, whatever it is."""
         async with self._questions.of_call(answers) as asked:
@@ -156,12 +166,16 @@ class McpServer:
         text = clip(self._redactor.text(result.text))
         return result._replace(text=text, exchanges=tuple(asked.exchanges))
 
-    async def _tool(self, own: str, arguments: Mapping[str, Any], asking: Asking) -> McpResult:
+    async def _tool(
+        self, own: str, arguments: Mapping[str, Any], asking: BoundRequest
+    ) -> McpResult:
         async with asking():
             result = await self._ready().call_tool(own, dict(arguments))
         return McpResult(text_of(result), bool(result.is_error))
 
-    async def _offer(self, kind: Kind, arguments: Mapping[str, Any], asking: Asking) -> McpResult:
+    async def _offer(
+        self, kind: OfferKind, arguments: Mapping[str, Any], asking: BoundRequest
+    ) -> McpResult:
         server = self.config.name
         return McpResult(await text_of_offer(self._ready(), kind, arguments, server, asking), False)
 

@@ -12,11 +12,11 @@ from mcp_types import ServerCapabilities
 
 from records.errors import ItemError
 from sandboxes.mcp.protocol.contents import text_of_blocks, text_of_resources
-from sandboxes.mcp.protocol.pages import Asking, Listed, all_pages
+from sandboxes.mcp.protocol.pages import BoundRequest, Listed, all_pages
 from tool_specs.importing.names import mapped_names
 from tool_specs.language.schemas import Validator
 
-Kind = Literal["list_resources", "read_resource", "list_prompts", "get_prompt"]
+OfferKind = Literal["list_resources", "read_resource", "list_prompts", "get_prompt"]
 
 
 class _Made(NamedTuple):
@@ -46,7 +46,7 @@ _ARGUMENTS = {
     "additionalProperties": {"type": "string"},
 }
 
-_TOOLS: dict[Kind, _Made] = {
+_TOOLS: dict[OfferKind, _Made] = {
     "list_resources": _Made(
         "List the resources of the server, and the templates of URIs that lead to more of them.", {}
     ),
@@ -69,12 +69,12 @@ _TOLD = ("uri", "uriTemplate", "name", "title", "description", "mimeType", "argu
 
 def names_of_offers(
     server: str, capabilities: ServerCapabilities, tools: Iterable[str]
-) -> dict[str, Kind]:
+) -> dict[str, OfferKind]:
     """Name -> what it does, for what the server says it has. `tools`: the names of its own tools;
     a name that one of them has, or is mapped to, gets the server's name before it."""
     own = mapped_names(tools)
     taken = {*own, *own.values()}
-    found: dict[str, Kind] = {}
+    found: dict[str, OfferKind] = {}
     for kind in _TOOLS:
         has = capabilities.resources if "resource" in kind else capabilities.prompts
         name: str = kind
@@ -86,7 +86,7 @@ def names_of_offers(
 
 
 async def offered_tools(
-    client: Client, offers: Mapping[str, Kind], server: str, asking: Asking
+    client: Client, offers: Mapping[str, OfferKind], server: str, asking: BoundRequest
 ) -> list[dict[str, Any]]:
     """Those of the offers behind which there is something, in the form of `tools/list`."""
     has_resources = has_prompts = False
@@ -110,7 +110,7 @@ async def offered_tools(
 
 
 async def _listed(
-    client: Client, what: Listed, server: str, asking: Asking
+    client: Client, what: Listed, server: str, asking: BoundRequest
 ) -> list[dict[str, Any]]:
     """None where the server refuses the list, or has none that can be read: that costs nobody its
     tools."""
@@ -120,13 +120,13 @@ async def _listed(
         return []
 
 
-def wrong_arguments(kind: Kind, arguments: Mapping[str, Any]) -> str | None:
+def wrong_arguments(kind: OfferKind, arguments: Mapping[str, Any]) -> str | None:
     """Why the tool cannot be called so, for the agent to read."""
     return "; ".join(Validator(_TOOLS[kind].schema()).problems(dict(arguments))) or None
 
 
 async def text_of_offer(
-    client: Client, kind: Kind, arguments: Mapping[str, Any], server: str, asking: Asking
+    client: Client, kind: OfferKind, arguments: Mapping[str, Any], server: str, asking: BoundRequest
 ) -> str:
     """What the tool returns; `arguments` fit its schema. Raises what asking the server raises."""
     if kind == "list_resources":

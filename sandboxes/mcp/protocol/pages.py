@@ -15,13 +15,13 @@ MAX_PAGES = 500
 
 Listed = Literal["tools", "resources", "resource_templates", "prompts"]
 
-Asking = Callable[[], AbstractAsyncContextManager[object]]
+BoundRequest = Callable[[], AbstractAsyncContextManager[object]]
 
 _WIRE = {"mode": "json", "by_alias": True, "exclude_none": True}
 
 
 async def all_pages(
-    client: Client, what: Listed, name: str, asking: Asking
+    client: Client, what: Listed, name: str, asking: BoundRequest
 ) -> list[dict[str, Any]]:
     """All that the server `name` lists of it, as on the wire. Each request is made inside
     `asking()`, which bounds it.

@@ -32,23 +32,25 @@ MAX_QUESTION = 50_000
 USER_REJECTED = -1
 """Code of the error that refuses a text, as the protocol has it."""
 
-Method = Literal["elicitation/create", "sampling/createMessage"]
+NOBODY = "nobody is there to answer: the call is made outside an episode"
+
+AskedMethod = Literal["elicitation/create", "sampling/createMessage"]
 
 
-class Question(NamedTuple):
-    method: Method
+class ServerQuestion(NamedTuple):
+    method: AskedMethod
     params: dict[str, Any]
     """As on the wire, without what the transport adds."""
 
 
-class Answer(NamedTuple):
+class ServerAnswer(NamedTuple):
     result: dict[str, Any] | None
     """As on the wire; None where there is none but an error."""
     refusal: str | None = None
     """Why the form is declined, or there is no text."""
 
 
-class Exchange(NamedTuple):
+class ServerExchange(NamedTuple):
     """A question and its answer, as `tool_calls.exchanges` has them."""
 
     method: str
@@ -57,23 +59,23 @@ class Exchange(NamedTuple):
     refusal: str | None
 
 
-Answers = Callable[[Question, int], Awaitable[Answer]]
+AnswerServer = Callable[[ServerQuestion, int], Awaitable[ServerAnswer]]
 """Who answers: given the question and its number in the call, from 0."""
 
 
-def refused(question: Question, why: str) -> Answer:
+def refused(question: ServerQuestion, why: str) -> ServerAnswer:
     """No, in the way that the protocol has for it."""
     is_form = question.method == "elicitation/create"
-    return Answer({"action": "decline"} if is_form else None, why)
+    return ServerAnswer({"action": "decline"} if is_form else None, why)
 
 
-def recorded_answers(exchanges: Sequence[Exchange]) -> Answers:
+def recorded_answers(exchanges: Sequence[ServerExchange]) -> AnswerServer:
     """Says what was said then; refuses what was not asked then."""
 
-    async def answer(question: Question, number: int) -> Answer:
+    async def answer(question: ServerQuestion, number: int) -> ServerAnswer:
         for exchange in (*exchanges[number : number + 1], *exchanges):
             if (exchange.method, exchange.params) == question:
-                return Answer(exchange.result, exchange.refusal)
+                return ServerAnswer(exchange.result, exchange.refusal)
         return refused(question, "this was not asked when the call was recorded")
 
     return answer
@@ -92,17 +94,17 @@ def form_problems(params: dict[str, Any], content: Any) -> list[str]:
 class CallQuestions:
     """The questions of one call."""
 
-    def __init__(self, answers: Answers | None) -> None:
+    def __init__(self, answers: AnswerServer | None) -> None:
         self._answers = answers
         self._num_asked = 0
         self._one_by_one = asyncio.Lock()
-        self._tasks: list[asyncio.Task[Answer]] = []
-        self.exchanges: list[Exchange] = []
+        self._tasks: list[asyncio.Task[ServerAnswer]] = []
+        self.exchanges: list[ServerExchange] = []
         self._clock: asyncio.Timeout | None = None
         self.failure: Exception | None = None
         """What went wrong with an answer, and is nothing that the server did."""
 
-    async def answer(self, question: Question) -> Answer:
+    async def answer(self, question: ServerQuestion) -> ServerAnswer:
         """Whatever becomes of the server's request, the question is answered once it was asked: a
         server may take it back at any moment, and what is on record must not hang on the moment."""
         self._num_asked += 1
@@ -131,23 +133,23 @@ class CallQuestions:
         for task in self._tasks:
             task.cancel()
 
-    async def _answered(self, question: Question) -> Answer:
+    async def _answered(self, question: ServerQuestion) -> ServerAnswer:
         async with self._one_by_one:
             number = len(self.exchanges)
             answer = self._by_rule(question)
             if answer is None:
                 answer = await self._thought_of(question, number)
-            self.exchanges.append(Exchange(*question, *answer))
+            self.exchanges.append(ServerExchange(*question, *answer))
             return answer
 
-    def _by_rule(self, question: Question) -> Answer | None:
-        if self._answers is None or self.failure is not None:
-            return refused(question, "nobody is there to answer")
+    def _by_rule(self, question: ServerQuestion) -> ServerAnswer | None:
+        if self._answers is None:
+            return refused(question, NOBODY)
         if question.params.get("mode", "form") != "form":
             return refused(question, "only forms are filled in; no page is opened")
         return None
 
-    async def _thought_of(self, question: Question, number: int) -> Answer:
+    async def _thought_of(self, question: ServerQuestion, number: int) -> ServerAnswer:
         assert self._answers is not None
         clock, left = self._clock, 0.0
         if clock is not None and (when := clock.when()) is not None and not clock.expired():
@@ -163,7 +165,7 @@ class CallQuestions:
                 clock.reschedule(asyncio.get_running_loop().time() + left)
 
 
-def _checked(question: Question, answer: Answer) -> Answer:
+def _checked(question: ServerQuestion, answer: ServerAnswer) -> ServerAnswer:
     """An accepted form that fits, or none."""
     if question.method != "elicitation/create" or (answer.result or {}).get("action") != "accept":
         return answer
@@ -174,11 +176,11 @@ def _checked(question: Question, answer: Answer) -> Answer:
     return refused(question, "; ".join(problems)) if problems else answer
 
 
-class ServerQuestions:
+class QuestionCallbacks:
     """The client's end of what one server asks. Its methods are the SDK's callbacks."""
 
     def __init__(self, *, elicitation: bool, sampling: bool) -> None:
-        switches: dict[Method, bool] = {
+        switches: dict[AskedMethod, bool] = {
             "elicitation/create": elicitation,
             "sampling/createMessage": sampling,
         }
@@ -189,7 +191,7 @@ class ServerQuestions:
         """More than one only where everything is switched off."""
 
     @asynccontextmanager
-    async def of_call(self, answers: Answers | None) -> AsyncIterator[CallQuestions]:
+    async def of_call(self, answers: AnswerServer | None) -> AsyncIterator[CallQuestions]:
         """What the server asks inside is asked by this call. Raises, instead of whatever the call
         came to, what went wrong with an answer."""
         async with AsyncExitStack() as stack:
@@ -221,13 +223,13 @@ class ServerQuestions:
     ) -> types.CreateMessageResult | types.ErrorData:
         answer = await self._asked("sampling/createMessage", params)
         if answer.result is None:
-            words = f"No text: {answer.refusal}"
+            words = f"No text is written: {answer.refusal}"
             return types.ErrorData(code=USER_REJECTED, message=words)
         return types.CreateMessageResult.model_validate(answer.result)
 
-    async def _asked(self, method: Method, params: BaseModel) -> Answer:
+    async def _asked(self, method: AskedMethod, params: BaseModel) -> ServerAnswer:
         wire = params.model_dump(mode="json", by_alias=True, exclude_none=True, exclude={"meta"})
-        question = Question(method, wire)
+        question = ServerQuestion(method, wire)
         if method in self._off:
             return refused(question, f"{method} is switched off for this server")
         if not self._calls:
