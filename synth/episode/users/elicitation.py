@@ -5,7 +5,7 @@ schema and come from what it knows; what does not is shown to it with its faults
 form is declined: a server that asks is no reason to end an episode.
 """
 
-import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -18,12 +18,18 @@ from synth.episode.users.user import cast_in, known_texts
 from synth.llm.client import LLM, Completion
 from synth.llm.structured import InvalidOutputError
 from synth.prompts.templates import render
+from synth.rubrics.values import mentions
 from tool_specs.language.schemas import SchemaError
 
 PROMPT = "user_form"
 
 REPAIRS = 2
 """How often the user is shown what is wrong with what it filled in."""
+
+SENTENCE_WORDS = 5
+"""A value of fewer words is a name, a number or another thing that one knows or does not."""
+
+_WORD = re.compile(r"[^\W\d_]+|\d+")
 
 FILLED_IN: dict[str, Any] = {
     "type": "object",
@@ -70,14 +76,16 @@ async def fill_form(
         shown=shown,
         form=form,
     )
-    words = [one["words"] for one in said]
-    asked = json.dumps(form, ensure_ascii=False)
-    grounds = Grounds([*known_texts(persona, brief), *words, *shown, asked], last=asked)
+    spoken = [one["words"] for one in said]
+    texts = [*known_texts(persona, brief), *spoken, *shown, str(form["message"])]
+    fields = form["requestedSchema"].get("properties", {})
 
     def check(value: dict[str, Any]) -> None:
         if value["action"] == "accept":
-            faults = [*form_problems(question.params, value["content"])]
-            faults += [f"you do not know {words}" for words in _made_up(value["content"], grounds)]
+            faults = form_problems(question.params, value["content"])
+            if not faults:
+                made_up = made_up_in(value["content"], fields, texts)
+                faults = [f"you do not know {words!r}" for words in made_up]
             if faults:
                 raise InvalidOutputError("content: " + "; ".join(faults))
 
@@ -100,9 +108,30 @@ async def fill_form(
     return ServerAnswer({"action": "accept", "content": filled["content"]})
 
 
-def _made_up(content: Mapping[str, Any], grounds: Grounds) -> list[str]:
-    """What was filled in and nobody has told the user. Yes and no are the user's to say."""
-    values = [value for value in content.values() if not isinstance(value, bool)]
-    text = json.dumps(values, ensure_ascii=False)
-    found = invented(text, grounds, answering=True, acting=True)
-    return [invention.words for invention in found if invention.is_sure]
+def made_up_in(
+    content: Mapping[str, Any], fields: Mapping[str, Any], texts: list[str]
+) -> list[str]:
+    """What was filled in and nobody has told the user. Yes and no, and what the form itself gives
+    to choose from, are the user's to say; so are sentences, but for what they state."""
+    grounds = Grounds(texts, last=texts[-1])
+    return [
+        str(value)
+        for name, value in content.items()
+        if not (isinstance(value, bool | list) or value is None)
+        if value not in _choices(fields.get(name, {}))
+        and not any(mentions(text, value) for text in texts)
+        and not _is_well_put(value, grounds)
+    ]
+
+
+def _choices(field: Mapping[str, Any]) -> list[Any]:
+    given = [one.get("const") for one in (*field.get("oneOf", ()), *field.get("anyOf", ()))]
+    return [*field.get("enum", ()), *given, *([field["default"]] if "default" in field else [])]
+
+
+def _is_well_put(value: Any, grounds: Grounds) -> bool:
+    """Whether the words are the user's own, or hold nothing that somebody must have told it."""
+    if not isinstance(value, str) or invented(value, grounds, answering=True, acting=True):
+        return False
+    words = _WORD.findall(value)
+    return len(words) >= SENTENCE_WORDS or all(map(grounds.has_word, words))
