@@ -59,7 +59,7 @@ from synth.tasks.stage import (
 )
 from tool_specs.domains.catalogue import domain_row, tool_rows
 
-CATALOGUE_VERSION = 2
+CATALOGUE_VERSION = 3
 """Raised when the same domain or server would give other rows."""
 
 

@@ -105,15 +105,16 @@ class CallQuestions:
         """What went wrong with an answer, and is nothing that the server did."""
 
     async def answer(self, question: ServerQuestion) -> ServerAnswer:
-        """Whatever becomes of the server's request, the question is answered once it was asked: a
-        server may take it back at any moment, and what is on record must not hang on the moment."""
+        """A question is answered once it was asked, also where the call ends before."""
         self._num_asked += 1
         if self._num_asked > MOST_ASKED:
             return refused(question, f"at most {MOST_ASKED} questions of one call are answered")
         if (size := len(json.dumps(question.params, ensure_ascii=False))) > MAX_QUESTION:
             return refused(question, f"a question of {size} characters; at most {MAX_QUESTION}")
-        self._tasks.append(asyncio.create_task(self._answered(question)))
-        return await asyncio.shield(self._tasks[-1])
+        task = asyncio.create_task(self._answered(question))
+        self._tasks.append(task)
+        await asyncio.wait([task])  # where the call is given up, the client must live on
+        return refused(question, "the call was given up") if task.cancelled() else task.result()
 
     @contextmanager
     def timed_by(self, clock: asyncio.Timeout) -> Iterator[None]:

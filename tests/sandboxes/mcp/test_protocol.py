@@ -39,10 +39,9 @@ TEXT = {
     "model": "m",
     "stopReason": "endTurn",
 }
-NOISE = (
-    *("progress", "log", "changed", "cancelled", "completed"),
-    *("roots", "ping", "form", "taken_back"),
-)
+NOTICES = ("progress", "log", "changed", "completed", "roots")
+NOISE = (*NOTICES, "cancelled", "ping", "form", "taken_back")
+"""In the modern era a server sends no requests of its own."""
 
 
 def desk(*arguments: str, **changes: Any) -> ServerConfig:
@@ -192,19 +191,42 @@ def test_what_goes_wrong_with_an_answer_is_the_callers_and_the_server_lives(era:
     with_server(desk(era), work)
 
 
+@pytest.mark.parametrize("era", ERAS)
+def test_a_call_that_is_given_up_while_somebody_thinks_leaves_the_server_to_others(
+    era: str,
+) -> None:
+    async def work(server: McpServer) -> None:
+        asked = asyncio.Event()
+
+        async def never(question: ServerQuestion, number: int) -> ServerAnswer:
+            asked.set()
+            await asyncio.Event().wait()
+            raise AssertionError
+
+        call = asyncio.create_task(book(server, never))
+        await asked.wait()
+        call.cancel()
+        assert (await asyncio.gather(call, return_exceptions=True))[0].__class__ is (
+            asyncio.CancelledError
+        )
+        assert (await book(server, accepting())).text.startswith("Room 7: {")
+
+    with_server(desk(era), work)
+
+
 def test_the_time_to_think_of_an_answer_is_not_the_servers() -> None:
     asked = asyncio.Event()
 
     async def slow(question: ServerQuestion, number: int) -> ServerAnswer:
         asked.set()
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(2.5)
         return ServerAnswer({"action": "accept", "content": ANN})
 
     async def work(server: McpServer) -> None:
         await server.list_tools()
         assert (await book(server, slow)).text.startswith("Room 7: {")
 
-    with_server(desk("handshake", call_timeout_s=1.0), work)
+    with_server(desk("handshake", call_timeout_s=2.0), work)
     assert asked.is_set()
 
 
@@ -221,9 +243,12 @@ def test_calls_at_once_are_each_asked_for_themselves() -> None:
         assert [one.params["message"] for one in result.exchanges] == [f"Who stays in room {n}?"]
 
 
-def test_whatever_a_server_does_beside_answering_does_not_disturb_a_call() -> None:
+@pytest.mark.parametrize(("era", "noise"), [("handshake", NOISE), ("modern", NOTICES)])
+def test_whatever_a_server_does_beside_answering_does_not_disturb_a_call(
+    era: str, noise: tuple[str, ...]
+) -> None:
     rng = Random(20261123)
-    orders = [rng.choices(NOISE, k=rng.randint(1, 12)) for _ in range(40)] + [[*NOISE]]
+    orders = [*(rng.choices(noise, k=rng.randint(1, 12)) for _ in range(40)), [*noise]]
 
     async def work(server: McpServer) -> None:
         for order in orders:
@@ -234,4 +259,4 @@ def test_whatever_a_server_does_beside_answering_does_not_disturb_a_call() -> No
             assert {one.result["action"] for one in result.exchanges if one.result} <= {"accept"}
         assert (await book(server, accepting())).text.startswith("Room 7: {")
 
-    with_server(desk("handshake"), work)
+    with_server(desk(era), work)
