@@ -136,7 +136,7 @@ class McpServer:
             await self.list_tools()
         assert self._names is not None
         if (kind := self._offers.get(name)) is not None:
-            if (problem := wrong_arguments(kind, arguments)) is not None:
+            if problem := unsendable(name, arguments) or wrong_arguments(kind, arguments):
                 return McpResult(problem, True, "invalid_arguments")
             return await self._made(name, partial(self._offer, kind, arguments), answers)
         own = self._names.get(name, name)

@@ -99,7 +99,7 @@ def test_resources_and_prompts_are_tools_that_read(era: str) -> None:
         filled = await server.call("get_prompt", {"name": "greeting", "arguments": {"guest": "Bo"}})
         assert filled.text == "user: Greet Bo, warmly: no."
 
-        for wrong in ({}, {"uri": 5}, {"uri": "note://hello", "more": 1}):
+        for wrong in ({}, {"uri": 5}, {"uri": "note://\ud800"}, {"uri": "note://hello", "more": 1}):
             result = await server.call("read_resource", wrong)
             assert (result.is_error, result.error_code) == (True, "invalid_arguments")
 
