@@ -31,7 +31,10 @@ ROOMS = {
         *("validation/mutation", "validation/states", "validation"),
         ".",
     ],
-    "sandboxes": ["inside", "core/agent", "core", "local", "lending", "mcp", "code", "bench", "."],
+    "sandboxes": [
+        *("inside", "core/agent", "core", "local", "lending", "mcp/protocol", "mcp", "code"),
+        *("bench", "."),
+    ],
     "offline_llm": [
         *("server", "reading", "settings", "generator", "rewriter", "code", "roles", "simulator"),
         *("tools", "tools/patterns", "tools/operators", "."),

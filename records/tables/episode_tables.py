@@ -73,10 +73,11 @@ EPISODE_TABLES: tuple[TableSpec, ...] = (
             "recovered": BOOL,
             "parent_call_id": STR,
             "session": INT,
+            "exchanges": JSON,
         },
         content=True,
         owner="trajectories",
-        defaults={"actor": "agent", "parent_call_id": None, "session": 0},
+        defaults={"actor": "agent", "parent_call_id": None, "session": 0, "exchanges": None},
     ),
     table(
         "simulations",

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 
 from records.errors import ConfigError, ItemError, TransientError
 from sandboxes.mcp.http import bounded_client
-from sandboxes.mcp.pages import all_tools
+from sandboxes.mcp.protocol.pages import all_pages
 
 ASKED_S = 30.0
 """Wall clock for one server, all pages of its list included."""
@@ -57,7 +57,7 @@ async def list_remote(
             bounded_client(read_timeout_s=within_s, token=token) as http,
             Client(streamable_http_client(url, http_client=http), cache=None) as client,
         ):
-            tools = await all_tools(client, host, _unbounded)
+            tools = await all_pages(client, "tools", host, _unbounded)
             return RemoteList(tools, client.protocol_version)
     except TimeoutError as error:
         raise TransientError(f"{host} did not answer within {within_s:g} s") from error

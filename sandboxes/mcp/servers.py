@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, Field, model_validator
@@ -168,6 +169,9 @@ class ServerConfig(Config):
     NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset(
         {"start_timeout_s", "venv", "npm_prefix", "optional"}
     )
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {"elicitation": True, "sampling": True}
+    )
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     title: str = ""
@@ -225,6 +229,12 @@ class ServerConfig(Config):
     """SPDX id that covers the tools' texts."""
 
     split: str = Field(default="train", pattern=r"^(train|heldout_domain)$")
+    elicitation: bool = True
+    """Whether the simulated user fills in the forms that it asks for. Else they are declined."""
+
+    sampling: bool = True
+    """Whether the agent's model writes the texts that it asks for. Else they are refused."""
+
     optional: bool = False
     """Left out without complaint where its command is not installed."""
 

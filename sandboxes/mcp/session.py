@@ -16,8 +16,8 @@ is a TransientError, since no call was made yet.
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from mcp import Client, MCPError
 from mcp_types import CallToolRequestParams
 from pydantic import ValidationError
 
-from records.errors import ConfigError, TransientError
+from records.errors import ConfigError, ItemError, TransientError
 from sandboxes.core.body import ProgramEndedError
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.lending.leases import lease
@@ -34,7 +34,21 @@ from sandboxes.mcp import forwarding
 from sandboxes.mcp.egress import Egress, open_egress
 from sandboxes.mcp.forwarding import reaching, start_forwarder
 from sandboxes.mcp.launch import launch_of
-from sandboxes.mcp.pages import all_tools
+from sandboxes.mcp.protocol.contents import text_of_blocks
+from sandboxes.mcp.protocol.offered import (
+    OfferKind,
+    names_of_offers,
+    offered_tools,
+    text_of_offer,
+    wrong_arguments,
+)
+from sandboxes.mcp.protocol.pages import BoundRequest, all_pages
+from sandboxes.mcp.protocol.questions import (
+    AnswerServer,
+    CallQuestions,
+    QuestionCallbacks,
+    ServerExchange,
+)
 from sandboxes.mcp.secret_values import NO_SECRETS, Redactor, secret_values
 from sandboxes.mcp.servers import Fixture, ServerConfig
 from sandboxes.mcp.state import ServerState, state_of
@@ -60,6 +74,8 @@ class McpResult(NamedTuple):
     """The server says that the call failed, or we do."""
     error_code: str | None = None
     """Of an error that is not the server's own: `invalid_arguments`, `bad_answer`."""
+    exchanges: tuple[ServerExchange, ...] = ()
+    """What the server asked in the call, and was answered."""
 
 
 class McpServer:
@@ -80,26 +96,51 @@ class McpServer:
         self._task: asyncio.Task[None] | None = None
         self._names: dict[str, str] | None = None
         self._schemas: dict[str, WritableSchema] = {}
+        self._offers: dict[str, OfferKind] = {}
+        """Tools that stand for resources and prompts, by the names that models use."""
         self._reads: set[str] = set()
+        self._questions = QuestionCallbacks(
+            elicitation=config.elicitation, sampling=config.sampling
+        )
 
     async def list_tools(self) -> list[dict[str, Any]]:
-        """All tools as on the wire, page by page."""
-        asking = partial(self._asking, "tools/list")
-        return self._redactor.value(await all_tools(self._ready(), self.config.name, asking))
+        """All tools as on the wire, page by page, and after them those that stand for the server's
+        resources and prompts."""
+        client, server = self._ready(), self.config.name
+        try:
+            own = await all_pages(client, "tools", server, partial(self._asking, "tools/list"))
+        except MCPError:
+            has = client.server_capabilities
+            if has.tools is not None or not (has.resources or has.prompts):
+                raise
+            own = []
+        names = [tool["name"] for tool in own]
+        offers = names_of_offers(server, client.server_capabilities, names)
+        made = await offered_tools(client, offers, server, partial(self._asking, "its lists"))
+        self._reads = {tool["name"] for tool in own if only_reads(self.config, tool)}
+        self._names = {name: own_name for own_name, name in mapped_names(names).items()}
+        self._schemas = dict(_writable_schemas(own))
+        self._offers = offers
+        return self._redactor.value([*own, *made])
 
-    async def call(self, name: str, arguments: Mapping[str, Any]) -> McpResult:
+    async def call(
+        self, name: str, arguments: Mapping[str, Any], answers: AnswerServer | None = None
+    ) -> McpResult:
         """Call a tool by the names that models use (`tool_specs.importing.names.mapped_names`): its
         own name, and the names that it has for its parameters, are what the server is sent.
 
-        A tool that may write is refused where the server may not (`ServerConfig.may_write`).
+        A tool that may write is refused where the server may not (`ServerConfig.may_write`). What
+        the server asks in the call `answers` says, whose exceptions are raised; without it, nobody
+        is there.
         ServerLostError if the server hangs or is lost; never for what it answers.
         """
         if self._names is None:
-            listed = await self.list_tools()
-            self._reads = {tool["name"] for tool in listed if only_reads(self.config, tool)}
-            names = mapped_names([tool["name"] for tool in listed])
-            self._names = {name: own for own, name in names.items()}
-            self._schemas = dict(_writable_schemas(listed))
+            await self.list_tools()
+        assert self._names is not None
+        if (kind := self._offers.get(name)) is not None:
+            if problem := unsendable(name, arguments) or wrong_arguments(kind, arguments):
+                return McpResult(problem, True, "invalid_arguments")
+            return await self._made(name, partial(self._offer, kind, arguments), answers)
         own = self._names.get(name, name)
         if not self.config.may_write and own not in self._reads:
             refused = f"{name} is refused: only tools that read are allowed"
@@ -108,15 +149,37 @@ class McpServer:
             arguments = own_arguments(arguments, self._schemas[own])
         if (problem := unsendable(own, arguments)) is not None:
             return McpResult(problem, True, "invalid_arguments")
-        try:
-            async with self._asking(name):
-                result = await self._ready().call_tool(own, dict(arguments))
-        except MCPError as error:  # the protocol's way to refuse: unknown tool, bad arguments
-            return McpResult(clip(self._redactor.text(error.message)), is_error=True)
-        except (RuntimeError, ValidationError) as error:
-            said = self._redactor.text(str(error))
-            return McpResult(clip(f"The server's answer is none: {said}"), True, "bad_answer")
-        return McpResult(clip(self._redactor.text(text_of(result))), bool(result.is_error))
+        return await self._made(name, partial(self._tool, own, arguments), answers)
+
+    async def _made(
+        self,
+        name: str,
+        request: Callable[[BoundRequest], Awaitable[McpResult]],
+        answers: AnswerServer | None,
+    ) -> McpResult:
+        """The result of `request` for the agent, whatever it is."""
+        async with self._questions.of_call(answers) as asked:
+            try:
+                result = await request(partial(self._asking, name, asked))
+            except MCPError as error:  # the protocol's way to refuse: unknown tool, bad arguments
+                result = McpResult(error.message, is_error=True)
+            except (RuntimeError, ValidationError, ItemError) as error:
+                result = McpResult(f"The server's answer is none: {error}", True, "bad_answer")
+        text = clip(self._redactor.text(result.text))
+        return result._replace(text=text, exchanges=tuple(asked.exchanges))
+
+    async def _tool(
+        self, own: str, arguments: Mapping[str, Any], asking: BoundRequest
+    ) -> McpResult:
+        async with asking():
+            result = await self._ready().call_tool(own, dict(arguments))
+        return McpResult(text_of(result), bool(result.is_error))
+
+    async def _offer(
+        self, kind: OfferKind, arguments: Mapping[str, Any], asking: BoundRequest
+    ) -> McpResult:
+        server = self.config.name
+        return McpResult(await text_of_offer(self._ready(), kind, arguments, server, asking), False)
 
     async def state(self) -> ServerState:
         """What its probes print in this sandbox now, or what lies in its workspace."""
@@ -140,12 +203,14 @@ class McpServer:
         return self._client
 
     @asynccontextmanager
-    async def _asking(self, what: str) -> AsyncIterator[None]:
-        """Bound one request, and tell the server's death from its answers."""
+    async def _asking(self, what: str, asked: CallQuestions | None = None) -> AsyncIterator[None]:
+        """Bound one request, and tell the server's death from its answers. The time in which
+        somebody thinks of an answer to what the server `asked` does not count."""
         limit = self.config.call_timeout_s
         try:
-            async with asyncio.timeout(limit):
-                yield
+            async with asyncio.timeout(limit) as clock:
+                with asked.timed_by(clock) if asked else nullcontext():
+                    yield
         except TimeoutError as error:
             self._client = None  # what the call still does there is unknown
             raise ServerLostError(
@@ -187,7 +252,13 @@ class McpServer:
     async def _serve(self, wire: McpWire, started: asyncio.Future[None]) -> None:
         """Hold the SDK's client open in one task, as its cancel scopes require."""
         try:
-            async with Client(wire.streams(), cache=None) as client:
+            questions = self._questions
+            async with Client(
+                wire.streams(),
+                cache=None,
+                elicitation_callback=questions.elicit,
+                sampling_callback=questions.sample,
+            ) as client:
                 self._client = client
                 if not started.done():
                     started.set_result(None)
@@ -236,17 +307,9 @@ def unsendable(tool: str, arguments: Mapping[str, Any]) -> str | None:
 
 def text_of(result: Any) -> str:
     """What the agent reads: the text blocks; a line for each block that is not text."""
-    parts = []
-    for block in result.content:
-        if block.type == "text":
-            parts.append(block.text)
-        elif block.type == "resource" and hasattr(block.resource, "text"):
-            parts.append(block.resource.text)
-        else:
-            parts.append(f"[{block.type}]")
-    if not parts and result.structured_content is not None:
-        parts.append(json.dumps(result.structured_content, ensure_ascii=False))
-    return "\n".join(parts)
+    if not result.content and result.structured_content is not None:
+        return json.dumps(result.structured_content, ensure_ascii=False)
+    return text_of_blocks(result.content)
 
 
 def clip(text: str) -> str:

@@ -1,4 +1,8 @@
-"""The SDK's transport over a sandboxed process: one JSON-RPC message a line."""
+"""The SDK's transport over a sandboxed process: one JSON-RPC message a line.
+
+A server that takes back what it asked is not heard, which the protocol allows: it gets its answer,
+and what is on record of a call does not hang on the moment.
+"""
 
 import contextlib
 import json
@@ -119,6 +123,8 @@ class McpWire:
                     self._rubbish.append(line[:200].decode(errors="replace"))
                 return None
         self._rubbish.clear()
+        if getattr(message, "method", None) == "notifications/cancelled":
+            return None
         return SessionMessage(message)
 
 

@@ -16,6 +16,7 @@ from records.errors import BudgetError, TransientError
 from records.store.journal import ShardJournal
 from records.tables.columns import renamed_row
 from records.tables.schemas import Row
+from sandboxes.mcp.protocol.questions import AnswerServer
 from synth.episode.config import EpisodeConfig
 from synth.episode.delegation import (
     TOOL,
@@ -27,11 +28,13 @@ from synth.episode.delegation import (
 )
 from synth.episode.endings import OUTSIDE, TRUNCATED, Reason
 from synth.episode.episode_state import EnvironmentStep, EpisodeSnapshot, EpisodeState
+from synth.episode.server_answers import AskedScene, ServerAnswers
 from synth.episode.sessions import num_sessions, part_of
 from synth.episode.tools.calls import FORMAT_ERRORS, Actor, Caller, CallRecord
 from synth.episode.tools.cassette import NotRecordedError
 from synth.episode.tools.executors import Catalogue, RecordedCalls, executors_for
 from synth.episode.tools.fault_injection import FaultInjector
+from synth.episode.tools.mcp_executor import CallPlace
 from synth.episode.tools.notes import NOTE_TOOLS
 from synth.episode.tools.simulator import SIMULATION_FAILED, Answers
 from synth.episode.users.user import Scene, User, UserCall, UserError
@@ -62,13 +65,15 @@ class EpisodeEnvironment:
         answers: Answers | None = None,
         recorded: RecordedCalls | None = None,
         sub_agents: SubAgents | None = None,
+        server_answers: ServerAnswers | None = None,
     ) -> None:
         """`user` makes a simulated user from (task, persona), `faults` the injected ones from a
         seed.
 
         With a `journal` the results that it holds for `episode_id` are what counts. `answers` are
         those of a simulator, for tools that a model plays; `recorded` replays them instead. With
-        `sub_agents` the agent can delegate to them.
+        `sub_agents` the agent can delegate to them. `server_answers` are those to what servers ask
+        in a call; without them all is declined.
         """
         self._catalogue = catalogue
         self._config = config
@@ -77,6 +82,7 @@ class EpisodeEnvironment:
         self._journal = journal
         self._episode_id = episode_id
         self._answers, self._recorded, self._sub_agents = answers, recorded, sub_agents
+        self._server_answers = server_answers
         self._episode: EpisodeState | None = None
 
     @property
@@ -181,6 +187,7 @@ class EpisodeEnvironment:
                 [*tools, *own],
                 answers=self._answers,
                 recorded=self._recorded,
+                answers_for=self._answers_for if self._server_answers else None,
             ),
             self._faults(seed),
             max_parallel_calls=self._config.max_parallel_calls,
@@ -190,6 +197,19 @@ class EpisodeEnvironment:
         state = EpisodeState(task, seed, caller, None, caller.state_hash())
         self._enter(state, 0)
         return state
+
+    def _answers_for(self, place: CallPlace) -> AnswerServer:
+        """What a server asks in the call is asked of those who are in the conversation."""
+        state, answers = self.state, self._server_answers
+        assert answers is not None
+        scene = AskedScene(
+            place,
+            self._catalogue.personas[state.task["persona_id"]],
+            part_of(state.task["user_brief"], state.session),
+            state.conversation,
+            self._made_by_user(state),
+        )
+        return partial(answers.answer, scene)
 
     def _enter(self, state: EpisodeState, session: int) -> None:
         """Have the user of the conversation take its place."""
@@ -316,14 +336,15 @@ class EpisodeEnvironment:
             goal_open=lambda: self._goal_open(state),
             turn=state.turn,
             turns_before=state.turns_before,
-            calls=[
-                record
-                for record in state.caller.records
-                if record.actor == "user" and record.session == state.session
-            ],
+            calls=self._made_by_user(state),
             act=act,
             note=state.user_faults.append,
         )
+
+    def _made_by_user(self, state: EpisodeState) -> list[CallRecord]:
+        """Calls of its own tools in the conversation that is going on."""
+        made = (record for record in state.caller.records if record.actor == "user")
+        return [record for record in made if record.session == state.session]
 
     async def _goal_open(self, state: EpisodeState) -> bool | None:
         """Whether a mandatory criterion that code can check is not met yet; None for a task that

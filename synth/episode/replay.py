@@ -1,8 +1,9 @@
 """Replay: the recorded actions of a trajectory, executed again in a fresh environment.
 
-Draws and user turns are the recorded ones; every result, state hash and state change is made anew
-and compared, and so is the reward. No model is asked: what one answered as a tool is taken from the
-record, and its changes are checked and made again. A cassette does so for live servers, too.
+Draws, user turns and answers to what servers asked are the recorded ones; every result, state hash
+and state change is made anew and compared, and so is the reward. No model is asked: what one
+answered as a tool is taken from the record, and its changes are checked and made again. A cassette
+does so for live servers, too.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,6 +40,7 @@ COMPARED = (
     "state_hash_after",
     "state_diff",
     "actor",
+    "exchanges",
 )
 """Columns of `tool_calls` that an execution decides."""
 
@@ -165,7 +167,9 @@ async def replay_rows(
         sub_agents=RecordedSubAgents(conversations) if delegates else None,
         user=user,
         faults=lambda seed: RecordedFaults(kinds, seed),
-        recorded=RecordedCalls(Tape(calls, ["llm"]), Tape(calls, LIVE) if cassette else None),
+        recorded=RecordedCalls(
+            Tape(calls, ["llm"]), Tape(calls, LIVE) if cassette else None, asked=Tape(calls, LIVE)
+        ),
     )
     await env.reset(task, trajectory["seed"])
     try:

@@ -32,6 +32,7 @@ from synth.episode.delegation import PROMPT as SUB_AGENT_PROMPT
 from synth.episode.endings import OUTSIDE, TRUNCATED
 from synth.episode.environment import PROMPT, EnvironmentStep, EpisodeEnvironment, EpisodeState
 from synth.episode.recovery import recoveries
+from synth.episode.server_answers import LlmServerAnswers
 from synth.episode.sessions import conversations_in, session_id
 from synth.episode.sub_agents import (
     LlmSubAgents,
@@ -44,6 +45,7 @@ from synth.episode.tools.fault_injection import BEFORE_EXECUTION
 from synth.episode.tools.simulator import PROMPT as SIMULATOR_PROMPT
 from synth.episode.tools.simulator import ROLE as SIMULATOR
 from synth.episode.tools.simulator import SIMULATION_FAILED, ModelAnswers, Note, SimulationAccuracy
+from synth.episode.users.elicitation import PROMPT as FORM_PROMPT
 from synth.episode.users.user import PROMPT as USER_PROMPT
 from synth.episode.users.user import LlmUser
 from synth.llm.client import LLM
@@ -86,7 +88,8 @@ def plan_rollouts(
 ) -> list[Item]:
     """An item for each attempt at each task, in the tasks' order; its id is `trajectory_id`.
 
-    `simulation`: what decides the answers of a task's simulated tools; nothing where it has none.
+    `simulation`: what decides the answers of a task's simulated tools, and to what its server asks;
+    nothing where it has neither.
     """
     decided = [
         STAGE_VERSION,
@@ -143,6 +146,8 @@ class _Played(NamedTuple):
     """On the calls that the simulator answered, in their order."""
     sub_tokens: dict[str, dict[str, int]]
     """Reported usage of sub-agents by the call that began them."""
+    filled_in: bool
+    """Whether the user was asked to fill in a form of a server."""
 
 
 async def _play(
@@ -170,6 +175,7 @@ async def _play(
         on_answer=partial(usage.add, SIMULATOR),
     )
     sub_agents = LlmSubAgents(llm, item=trajectory_id)
+    server_answers = LlmServerAnswers(llm, item=trajectory_id, on_answer=usage.add)
     delegates = can_delegate(catalogue, task["agent_id"], config.delegation.share)
     env = EpisodeEnvironment(
         catalogue,
@@ -179,6 +185,7 @@ async def _play(
         episode_id=f"{trajectory_id}-{llm.retry_number_of(trajectory_id)}",
         answers=answers,
         sub_agents=sub_agents if delegates else None,
+        server_answers=server_answers,
     )
     step: EnvironmentStep | None = None
     messages, info = await env.reset(task, episode_seed(trajectory_id))
@@ -202,7 +209,13 @@ async def _play(
     if env.state.reason == "budget_stop":
         raise BudgetError(env.state.error)
     return _Played(
-        env.state, info["tools"], step, usage.by_role, answers.notes, sub_agents.usage.by_role
+        env.state,
+        info["tools"],
+        step,
+        usage.by_role,
+        answers.notes,
+        sub_agents.usage.by_role,
+        server_answers.filled_in,
     )
 
 
@@ -267,8 +280,8 @@ def _simulations(item: Item, played: _Played, roles: Mapping[Any, RoleConfig]) -
 
 
 def _versions(played: _Played) -> dict[str, str]:
-    own = {SIMULATOR_PROMPT: version_of(SIMULATOR_PROMPT)} if played.notes else {}
-    return prompt_versions() | own
+    own = [SIMULATOR_PROMPT] * bool(played.notes) + [FORM_PROMPT] * played.filled_in
+    return prompt_versions() | {name: version_of(name) for name in own}
 
 
 def _rows_of_sessions(

@@ -22,6 +22,7 @@ from synth.episode.tools import code_environments as coding
 from synth.episode.tools.cassette import opening
 from synth.episode.tools.code_environments import code_environments
 from synth.episode.tools.simulator import SimulateConfig, simulation_identity
+from synth.episode.users.elicitation import PROMPT as FORM_PROMPT
 from synth.judging.stages import CalibrationStage, CurationStage, GradingStage
 from synth.pipeline.config import RunConfig
 from synth.pipeline.over_catalogue import OverCatalogue
@@ -34,6 +35,7 @@ from synth.pipeline.sources import (
     servers_of,
     why_left_out,
 )
+from synth.prompts.templates import version_of
 from synth.tasks.agents.agents import make_agent
 from synth.tasks.agents.personas import make_persona
 from synth.tasks.agents.screening import (
@@ -53,7 +55,7 @@ from synth.tasks.stage import (
 )
 from tool_specs.domains.catalogue import domain_row, tool_rows
 
-CATALOGUE_VERSION = 2
+CATALOGUE_VERSION = 3
 """Raised when the same domain or server would give other rows."""
 
 
@@ -276,20 +278,32 @@ class RolloutStage(OverCatalogue):
         )
 
     def _simulation(self) -> Callable[[str], Sequence[Any]]:
-        """Task -> what decides the answers of its simulated or recorded tools."""
+        """Task -> what decides the answers of its simulated or recorded tools, and to what its
+        server asks the user."""
         world, config = self.catalogue, self.run.config
-        if config.simulate == SimulateConfig():
+        simulates = config.simulate != SimulateConfig()
+        if not simulates and not world.servers:
             return lambda task_id: ()
-        decided = simulation_identity(config.simulate, config.roles["simulator"])
         agents = {
             row["agent_id"]
             for row in self.run.dataset.rows("agents", ["agent_id", "tool_ids"])
-            if any(t in world.tools and world.is_simulated(world.tools[t]) for t in row["tool_ids"])
+            if simulates
+            and any(
+                t in world.tools and world.is_simulated(world.tools[t]) for t in row["tool_ids"]
+            )
         }
+        decided = simulation_identity(config.simulate, config.roles["simulator"])
+
+        def deciding(task: Row) -> Sequence[Any]:
+            if task["server"] in world.recorded:
+                return ["cassette"]
+            if task["agent_id"] in agents:
+                return decided
+            return [version_of(FORM_PROMPT)] if task["server"] else ()
+
         tasks = {
-            row["task_id"]: ["cassette"] if row["server"] in world.recorded else decided
+            row["task_id"]: deciding(row)
             for row in self.run.dataset.rows("tasks", ["task_id", "agent_id", "server"])
-            if row["agent_id"] in agents or row["server"] in world.recorded
         }
         return lambda task_id: tasks.get(task_id, ())
 

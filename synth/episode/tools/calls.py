@@ -64,6 +64,9 @@ class CallRecord(NamedTuple):
     """The call of `delegate` whose sub-agent made this one."""
     session: int = 0
     """The conversation of the episode that it was made in."""
+    exchanges: list[dict[str, Any]] | None = None
+    """What the tool's server asked the user or the model meanwhile, and what they answered; the
+    agent does not see it."""
 
     def message(self) -> dict[str, Any]:
         return {
@@ -249,6 +252,7 @@ def _recorded(record: CallRecord, result: ToolResult, injected: str | None) -> C
         state_hash_before=result.hash_before,
         state_hash_after=result.hash_after,
         state_diff=result.diff,
+        exchanges=result.exchanges,
     )
 
 

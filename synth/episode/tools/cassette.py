@@ -55,6 +55,11 @@ class Tape:
             raise NotRecordedError(f"the call {tool} {shown} is not on the tape")
         return left.popleft()
 
+    def exchanges(self, tool: str, arguments: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Of the next recorded call; none where it is not on the tape, or asked nothing."""
+        left = self._calls.get(_signature(tool, arguments))
+        return (left.popleft()["exchanges"] or []) if left else []
+
     def left(self) -> dict[tuple[str, str], list[Row]]:
         return {signature: list(calls) for signature, calls in self._calls.items()}
 
@@ -121,6 +126,7 @@ def _result(row: Row, before: str | None) -> ToolResult:
         row["state_diff"],
         before,
         row["state_hash_after"],
+        exchanges=row["exchanges"],
     )
 
 
@@ -173,7 +179,8 @@ class Cassette:
 
     def add(self, start: "_Start", calls: Iterable[Row]) -> None:
         """The calls of one trajectory, in their order. What was changed on the agent's way, by an
-        injected outcome or a cut, is no answer of the tool's."""
+        injected outcome or a cut, is no answer of the tool's, and one that hangs on what somebody
+        said meanwhile is no answer to the same call of another episode."""
         made: set[tuple[str, str]] = set()
         for call in filter(is_executed, calls):
             if call["state_hash_before"] is None:
@@ -187,7 +194,8 @@ class Cassette:
                     rows = self._rows.setdefault(start, {}).setdefault(change["entity"], {})
                     known = rows.setdefault(change["id"], {})
                     known |= {f: v for f, v in change["before"].items() if f not in known}
-            if call["injected_outcome"] is None and not _CUT.search(call["observation"]):
+            changed = call["injected_outcome"] or _CUT.search(call["observation"])
+            if not changed and not call["exchanges"]:
                 self._keep(start, call)
 
     def _keep(self, start: "_Start", call: Row) -> None:

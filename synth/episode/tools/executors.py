@@ -16,6 +16,7 @@ from records.errors import ConfigError
 from records.tables.schemas import Row
 from sandboxes.code.suite import CLOCK
 from sandboxes.lending.leases import LeaseSandbox, lease
+from sandboxes.mcp.protocol.questions import AnswerServer, ServerExchange, recorded_answers
 from sandboxes.mcp.servers import ServerConfig
 from sandboxes.mcp.session import McpServer, open_server
 from synth.episode.tools.cassette import Cassette, CassetteExecutor, Tape, TapeExecutor
@@ -28,7 +29,7 @@ from synth.episode.tools.domain_executors import (
     SimulatedExecutor,
     StateMachineExecutor,
 )
-from synth.episode.tools.mcp_executor import McpExecutor
+from synth.episode.tools.mcp_executor import AnswersFor, CallPlace, McpExecutor
 from synth.episode.tools.notes import NOTE_TOOLS, NotesExecutor
 from synth.episode.tools.simulator import Answers, SimulateConfig
 from synth.episode.tools.tool_result import ExecutedBy, ToolResult
@@ -196,6 +197,8 @@ class RecordedCalls:
     """What a model answered then."""
     live: Tape | None = None
     """What servers answered then; None: they are started and asked again."""
+    asked: Tape | None = None
+    """What servers that are started again asked then, and were answered."""
 
 
 def executors_for(
@@ -205,11 +208,13 @@ def executors_for(
     *,
     answers: Answers | None = None,
     recorded: RecordedCalls | None = None,
+    answers_for: AnswersFor | None = None,
 ) -> dict[str, Executor]:
     """An executor for each tool by name. Tools of one domain or server share their state.
 
-    `answers` are a simulator's; `recorded` replays what was answered. ConfigError for a tool that
-    is to be played by a model where there is neither.
+    `answers` are a simulator's, `answers_for` those to what servers ask in a call; `recorded`
+    replays what was answered. ConfigError for a tool that is to be played by a model where there is
+    neither.
     """
     made: dict[tuple[str, bool], Executor] = {}
     shared_states: dict[str, SharedState] = {}
@@ -223,7 +228,7 @@ def executors_for(
         plays = catalogue.is_simulated(tool)
         if (name, plays) not in made:
             if tool["server"] or tool["domain_id"] == CODE_DOMAIN:
-                made[name, plays] = _outside(catalogue, task, tool, tools, recorded)
+                made[name, plays] = _outside(catalogue, task, tool, tools, recorded, answers_for)
             else:
                 shared = shared_states.setdefault(name, _shared_state(catalogue, task, tool))
                 made[name, plays] = (
@@ -260,6 +265,7 @@ def _outside(
     tool: Row,
     tools: Sequence[Row],
     recorded: RecordedCalls | None,
+    answers_for: AnswersFor | None,
 ) -> Executor:
     """Of a server or of the workspace for code."""
     if tool["domain_id"] == CODE_DOMAIN:
@@ -273,4 +279,11 @@ def _outside(
         fixture = task["initial_state"]["fixture"]
         return CassetteExecutor(catalogue.cassette, server, fixture, ids)
     config = catalogue.server(server)
-    return McpExecutor(partial(catalogue.open_server, config, task["initial_state"]))
+    if recorded is not None and recorded.asked is not None:
+        answers_for = partial(_recorded_answers, recorded.asked)
+    return McpExecutor(partial(catalogue.open_server, config, task["initial_state"]), answers_for)
+
+
+def _recorded_answers(asked: Tape, place: CallPlace) -> AnswerServer:
+    exchanges = asked.exchanges(place.tool, place.arguments)
+    return recorded_answers([ServerExchange(**exchange) for exchange in exchanges])

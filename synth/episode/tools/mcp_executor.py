@@ -3,6 +3,9 @@
 A call that loses its server is made once more, on a fresh server that the earlier calls were made
 on again. Where that server is lost too and a third one lives without the call, the call is to
 blame: the agent reads so, and the episode goes on there as if the call had not been made.
+
+What a server asks in a call is answered once. Where the call is made again on a fresh server, it is
+told the same.
 """
 
 from collections.abc import Callable
@@ -11,6 +14,7 @@ from typing import Any, NamedTuple
 
 from records.digest import digest
 from sandboxes.core.body import ProgramEndedError
+from sandboxes.mcp.protocol.questions import AnswerServer, ServerExchange, recorded_answers
 from sandboxes.mcp.session import McpResult, McpServer, ServerLostError
 from sandboxes.mcp.state import ServerState
 from synth.episode.tools.tool_result import ExecutedBy, ToolResult
@@ -30,6 +34,20 @@ class ServerCall(NamedTuple):
     tool: str
     arguments: dict[str, Any]
     read_only: bool
+    exchanges: tuple[ServerExchange, ...] = ()
+
+
+class CallPlace(NamedTuple):
+    """A call among those of its episode on one server: what its questions are kept under."""
+
+    number: int
+    """Of calls made before it."""
+    tool: str
+    arguments: dict[str, Any]
+
+
+AnswersFor = Callable[[CallPlace], AnswerServer]
+"""Who answers what a server asks in a call."""
 
 
 class ServerPast(NamedTuple):
@@ -47,9 +65,15 @@ class McpExecutor:
 
     executed_by: ExecutedBy = "mcp"
 
-    def __init__(self, open_it: Callable[[], AbstractAsyncContextManager[McpServer]]) -> None:
-        """`open_it` gives a server whose fixture has just been made."""
+    def __init__(
+        self,
+        open_it: Callable[[], AbstractAsyncContextManager[McpServer]],
+        answers_for: AnswersFor | None = None,
+    ) -> None:
+        """`open_it` gives a server whose fixture has just been made. Without `answers_for` what it
+        asks is declined."""
         self._open_it = open_it
+        self._answers_for = answers_for
         self._open: AsyncExitStack | None = None
         self._server: McpServer | None = None
         self._state: ServerState = {}
@@ -61,9 +85,11 @@ class McpExecutor:
         made = ServerCall(tool, arguments, read_only)
         if self._lost >= MOST_LOST:
             return self._not_answered()
+        place = CallPlace(len(self._made), tool, arguments)
+        answers = self._answers_for(place) if self._answers_for else None
         for _ in range(TRIES):
             try:
-                return await self._called(made)
+                return await self._called(made, answers)
             except LOSSES as error:
                 await self._lose(error)
         while self._lost < MOST_LOST:
@@ -100,15 +126,23 @@ class McpExecutor:
         self._state, self._hash, self._made = {}, None, []
         self._lost, self._why = 0, ""
 
-    async def _called(self, made: ServerCall) -> ToolResult:
+    async def _called(self, made: ServerCall, answers: AnswerServer | None) -> ToolResult:
         server = await self._running()
         before, old = self._state, self._hash
-        result = await server.call(made.tool, made.arguments)
+        result = await server.call(made.tool, made.arguments, answers)
         state = self._state if made.read_only else await server.state()
-        self._made.append(made)
+        self._made.append(made._replace(exchanges=result.exchanges))
         self._state, self._hash = state, digest(state)
         changes = state_changes(before, state)
-        return ToolResult(result.text, result.is_error, code_of(result), changes, old, self._hash)
+        return ToolResult(
+            result.text,
+            result.is_error,
+            code_of(result),
+            changes,
+            old,
+            self._hash,
+            exchanges=[exchange._asdict() for exchange in result.exchanges] or None,
+        )
 
     async def _running(self) -> McpServer:
         """The server, on which everything that was done is done."""
@@ -116,7 +150,8 @@ class McpExecutor:
             async with AsyncExitStack() as stack:
                 server = await stack.enter_async_context(self._open_it())
                 for made in self._made:
-                    await server.call(made.tool, made.arguments)
+                    told = recorded_answers(made.exchanges)
+                    await server.call(made.tool, made.arguments, told)
                 self._state = await server.state()
                 self._hash = digest(self._state)
                 self._open, self._server = stack.pop_all(), server

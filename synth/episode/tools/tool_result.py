@@ -16,3 +16,6 @@ class ToolResult(NamedTuple):
     hash_after: str | None
     settled: bool = False
     """As it was recorded, injected faults and cuts included: nothing more is done to it."""
+    exchanges: list[dict[str, Any]] | None = None
+    """What a server asked in the call and was answered (`ServerExchange`); None where it asked
+    nothing."""

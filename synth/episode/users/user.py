@@ -72,6 +72,14 @@ def cast_in(persona: Row, brief: Mapping[str, Any]) -> Row:
     return persona | {"name": name} | ({} if name == persona["name"] else {"background": ""})
 
 
+def known_texts(persona: Row, brief: Mapping[str, Any]) -> list[str]:
+    """What the person may speak of, of its own and of the matter."""
+    facts = [f"{fact['label']}: {fact['value']}" for fact in brief["facts"]]
+    known = [str(persona[column]) for column in _KNOWN if persona[column] is not None]
+    known += [brief.get("relation", ""), brief.get("situation", "")]
+    return [*known, *persona["preferences"], *persona["habits"], *brief["wishes"], *facts]
+
+
 class UserError(SynthError):
     """The simulated user could not be brought to say something usable."""
 
@@ -203,9 +211,6 @@ class LlmUser:
     def _talk(self, messages: Sequence[Mapping[str, Any]], calls: Sequence[CallRecord]) -> UserTalk:
         heard = [m["content"] for m in conversation_for_user(messages) if m["role"] == "user"]
         persona, brief = self._persona, self._brief
-        facts = [f"{fact['label']}: {fact['value']}" for fact in brief["facts"]]
-        known = [str(persona[column]) for column in _KNOWN if persona[column] is not None]
-        known += [brief.get("relation", ""), brief.get("situation", "")]
         return UserTalk(
             own=[m.get("content") or "" for m in messages if m["role"] == "user"],
             heard=heard,
@@ -213,8 +218,7 @@ class LlmUser:
             opening_goals=brief.get("opening_goals", 1),
             facts=brief["facts"],
             patience=persona["patience"],
-            known=[*known, *persona["preferences"], *persona["habits"], *brief["wishes"], *facts]
-            + [call.observation for call in calls],
+            known=[*known_texts(persona, brief), *(call.observation for call in calls)],
         )
 
     async def _fault(self, said: UserTurn, talk: UserTalk, scene: Scene) -> TurnFault | None:

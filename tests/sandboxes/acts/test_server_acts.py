@@ -13,7 +13,7 @@ import pytest
 from records.errors import TransientError
 from sandboxes.core.template import Limits
 from sandboxes.mcp.launch import server_of_command
-from sandboxes.mcp.session import MAX_ARGUMENTS, McpServer, ServerLostError, open_server
+from sandboxes.mcp.session import MAX_ARGUMENTS, McpResult, McpServer, ServerLostError, open_server
 from sandboxes.mcp.warm import WarmServers
 from synth.episode.tools.mcp_executor import MOST_LOST, McpExecutor
 from synth.episode.tools.tool_result import ToolResult
@@ -69,7 +69,7 @@ def test_arguments_that_no_message_can_hold_are_refused(arguments: dict[str, Any
         assert (refused.is_error, refused.error_code) == (True, "invalid_arguments")
         refused.text.encode()
         assert len(refused.text) < 500
-        assert await server.call("echo", {"a": 1}) == ('{"a": 1}', False, None)
+        assert await server.call("echo", {"a": 1}) == McpResult('{"a": 1}', False)
 
     with_server(work)
 
@@ -85,11 +85,11 @@ def test_odd_arguments_that_a_message_can_hold_arrive() -> None:
 
 def test_an_answer_that_does_not_fit_is_an_observation() -> None:
     async def work(server: McpServer) -> None:
-        assert await server.call("half", {}) == ("cut ?", False, None)
+        assert await server.call("half", {}) == McpResult("cut ?", False)
         promised = await server.call("promise", {})
         assert (promised.is_error, promised.error_code) == (True, "bad_answer")
         assert "Invalid structured content" in promised.text
-        assert await server.call("echo", {"a": 1}) == ('{"a": 1}', False, None)
+        assert await server.call("echo", {"a": 1}) == McpResult('{"a": 1}', False)
 
     with_server(work)
 

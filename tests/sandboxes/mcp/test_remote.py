@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-import sandboxes.mcp.pages
+import sandboxes.mcp.protocol.pages
 from records.errors import ConfigError, ItemError, TransientError
 from sandboxes.mcp.http import token_of
 from sandboxes.mcp.remote import RemoteList, checked_url, list_remote
@@ -50,9 +50,9 @@ def test_the_token_of_a_variable_is_sent(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_empty_pages_without_end_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandboxes.mcp.pages, "MAX_PAGES", 5)
+    monkeypatch.setattr(sandboxes.mcp.protocol.pages, "MAX_PAGES", 5)
     server = OldServer(manners="empty")
-    with pytest.raises(ItemError, match="endless tool list"):
+    with pytest.raises(ItemError, match="endless list of tools"):
         listed(server)
     assert server.methods.count("tools/list") == 5
 
@@ -66,7 +66,7 @@ def test_empty_pages_without_end_are_given_up(monkeypatch: pytest.MonkeyPatch) -
         ("flood", (ItemError, TransientError), "over 32 MiB"),
         ("packed", (ItemError, TransientError), "compressed"),
         ("prose", ItemError, "Unexpected content type"),
-        ("endless", ItemError, "endless tool list"),
+        ("endless", ItemError, "endless list of tools"),
         ("wrong", ItemError, "bad_server_answer"),
     ],
 )

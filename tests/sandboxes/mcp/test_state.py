@@ -1,6 +1,5 @@
 """What lies in a workspace as rows: tables, JSON, texts, folders."""
 
-import copy
 import json
 import sqlite3
 import subprocess

@@ -201,10 +201,10 @@ def fragile(breaks: Callable[[McpServer], Awaitable[object]]) -> OpenServer:
         async with open_server(config, fixture) as server:
             call = server.call
 
-            async def breaks_at_branch(name: str, arguments: Any) -> Any:
+            async def breaks_at_branch(name: str, arguments: Any, answers: Any) -> Any:
                 if name == BRANCH[0]:
                     await breaks(server)
-                return await call(name, arguments)
+                return await call(name, arguments, answers)
 
             server.call = breaks_at_branch  # type: ignore[method-assign]
             yield server
