@@ -70,7 +70,7 @@ async def fill_form(
         persona=persona,
         relation=brief.get("relation", ""),
         situation=brief.get("situation", ""),
-        wishes=brief["wishes"],
+        goals=brief["wishes"],
         facts=brief["facts"],
         said=said,
         shown=shown,
