@@ -11,6 +11,7 @@ from typing import NamedTuple
 from records.errors import ConfigError
 from sandboxes.core import python_env
 from sandboxes.core.template import BASE_ENV, Bind, SandboxTemplate
+from sandboxes.mcp.contents import files_of
 from sandboxes.mcp.servers import ServerConfig
 from tool_specs.domains.loading import checked, read_yaml
 
@@ -66,7 +67,13 @@ def load_server(path: Path) -> ServerConfig:
         given["binds"] = [*(bind.model_dump() for bind in shown.binds), *given.get("binds", ())]
         if shown.venv is not None:
             given.setdefault("venv", str(shown.venv))
-    return checked(ServerConfig, given, origin=str(path))
+    config = checked(ServerConfig, given, origin=str(path))
+    fixtures = {
+        name: fixture.model_copy(update={"contents": files_of(path.parent / fixture.folder)})
+        for name, fixture in config.fixtures.items()
+        if fixture.folder is not None
+    }
+    return config.model_copy(update={"fixtures": config.fixtures | fixtures}) if fixtures else config
 
 
 class ShownInside(NamedTuple):

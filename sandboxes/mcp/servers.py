@@ -13,6 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from records.config import Config
 from sandboxes.core.template import Bind, Limits
+from sandboxes.mcp.contents import WorkspaceFiles
 from sandboxes.mcp.egress import destination
 from sandboxes.mcp.forwarding import is_set_by_us
 from tool_specs.domains.loading import definitions_in
@@ -58,8 +59,21 @@ class Fixture(Config):
     """The environment that a server starts in: made anew in every sandbox, with the clock
     stopped."""
 
+    NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"folder"})
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({"contents": {}, "description": ""})
+
+    folder: Path | None = None
+    """What is in this folder lies in the workspace at the start. Relative to the definition."""
+
+    contents: WorkspaceFiles = Field(default_factory=dict)
+    """The files of `folder`, read when the definition was."""
+
+    description: str = ""
+    """What there is to be, in words: "a workshop with a dozen customers and their open orders". A
+    run has the server's own tools make it, once (`synth.tasks.servers.worlds`)."""
+
     files: dict[str, str] = Field(default_factory=dict)
-    """Written into the workspace first, by path relative to it."""
+    """Written into the workspace after that, by path relative to it."""
 
     setup: str = ""
     """Shell script run in the workspace after that, under `set -eu`."""
@@ -129,8 +143,21 @@ class GoalCall(Config):
     """Literal values; `{slot}` in a string, also inside lists, stands for the slot's value."""
 
 
+class GoalTwin(Config):
+    """Another world in which the same words ask for other calls: what shows that the goal is
+    decided by what is there."""
+
+    before: tuple[GoalCall, ...] = Field(min_length=1)
+    """Calls that make that world out of the fixture."""
+
+    calls: tuple[GoalCall, ...] = Field(min_length=1)
+    """Calls that grant the goal there."""
+
+
 class ServerGoal(Config):
     """One thing a user may want done, as calls that really run in the default fixture."""
+
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({"composed": [], "twin": None})
 
     id: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     wish: str
@@ -151,9 +178,16 @@ class ServerGoal(Config):
     form: str = Field(default="plain", pattern=r"^(plain|chosen|described|for_each|conditional)$")
     """How the goal has to be read to know which calls it takes: see docs/tasks.md."""
 
+    twin: GoalTwin | None = None
+    """Of a goal that is not plain."""
+
     seen_by: tuple[GoalCall, ...] = ()
     """Of a goal whose effect the state does not show: reading calls that answer otherwise once it
     is done. The episode is then checked by the calls that it made."""
+
+    composed: tuple[str, ...] = ()
+    """`CALL.PARAMETER` of the arguments that the assistant composes or chooses itself, such as a
+    query: others that come to the same are as good."""
 
     volatile: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Entity of the state -> fields that come out otherwise each time, and are not compared."""
@@ -167,7 +201,7 @@ class ServerConfig(Config):
     """One MCP server. A new server from outside needs no more than name and command."""
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset(
-        {"start_timeout_s", "venv", "npm_prefix", "optional"}
+        {"start_timeout_s", "venv", "npm_prefix", "optional", "worlds", "world"}
     )
     ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType(
         {"elicitation": True, "sampling": True}
@@ -237,6 +271,13 @@ class ServerConfig(Config):
 
     optional: bool = False
     """Left out without complaint where its command is not installed."""
+
+    worlds: dict[str, WorkspaceFiles] = Field(default_factory=dict)
+    """Worlds that runs had the server's own tools make, by their ids: what then lay in the
+    workspace. Not for definitions to say."""
+
+    world: str = ""
+    """The one that tasks start from now; none if empty."""
 
     slots: dict[str, tuple[str | int, ...]] = Field(default_factory=dict)
     """Name -> values that a goal may be about, all of them true of the default fixture."""

@@ -31,6 +31,7 @@ from sandboxes.core.body import ProgramEndedError
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.lending.leases import lease
 from sandboxes.mcp import forwarding
+from sandboxes.mcp.contents import WorkspaceFiles, files_in, put_files
 from sandboxes.mcp.egress import Egress, open_egress
 from sandboxes.mcp.forwarding import reaching, start_forwarder
 from sandboxes.mcp.launch import launch_of
@@ -185,6 +186,11 @@ class McpServer:
         """What its probes print in this sandbox now, or what lies in its workspace."""
         return await state_of(self.config, self.sandbox, self._redactor)
 
+    async def ended_files(self) -> WorkspaceFiles:
+        """What lies in its workspace, once it has ended. ConfigError where that is too much."""
+        await self._close()
+        return await files_in(self.sandbox)
+
     async def reset(self) -> None:
         """Make the workspace as it was at the start. Only for servers that keep no other state."""
         if not self.config.resettable:
@@ -318,6 +324,7 @@ def clip(text: str) -> str:
 
 
 async def set_up(config: ServerConfig, fixture: Fixture, sandbox: Sandbox) -> None:
+    await put_files(sandbox, fixture.contents)
     for path, text in fixture.files.items():
         await sandbox.write_file(path, text.encode())
     if fixture.setup:
@@ -337,18 +344,27 @@ async def empty_workspace(sandbox: Sandbox) -> None:
 
 
 def fixture_of(config: ServerConfig, wanted: Mapping[str, Any] | None) -> Fixture:
+    """The fixture of {"fixture": name, "world": id of what its tools made of it}."""
     name = (wanted or {}).get("fixture", "default")
     if name not in config.fixtures:
         known = ", ".join(config.fixtures)
         raise ConfigError(f"server {config.name} has no fixture {name!r}; it has: {known}")
-    return config.fixtures[name]
+    fixture = config.fixtures[name]
+    world = config.world if wanted is None else wanted.get("world", "")
+    if not world:
+        return fixture
+    if world not in config.worlds:
+        raise ConfigError(f"server {config.name} has no world {world!r}: the dataset lacks it")
+    # what the setup did is in it already
+    return Fixture(contents=config.worlds[world])
 
 
 @asynccontextmanager
 async def open_server(
     config: ServerConfig, fixture: Mapping[str, Any] | None = None
 ) -> AsyncIterator[McpServer]:
-    """A server in a sandbox of its own, its fixture made: {"fixture": name}, or the default one.
+    """A server in a sandbox of its own, its fixture made: {"fixture": name, "world": id}, or the
+    default one.
 
     ConfigError where it can never start (command, fixture, a secret that is not set, no sandbox
     here), TransientError where it did not this time: it hung, ended or printed something else than

@@ -71,7 +71,8 @@ class WarmServers:
         Waits while all slots are in use. A server that is lost or failed its user is not lent
         again.
         """
-        key = f"{config.name}/{(fixture or {}).get('fixture', 'default')}"
+        start = fixture or {"world": config.world}
+        key = f"{config.name}/{start.get('fixture', 'default')}/{start.get('world', '')}"
         if config.resettable and not config.may_write and key not in self._unshared:
             async with self._joined(key, config, fixture) as server:
                 yield server

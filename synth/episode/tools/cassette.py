@@ -130,6 +130,13 @@ def _result(row: Row, before: str | None) -> ToolResult:
     )
 
 
+def start_name(initial_state: Mapping[str, Any]) -> str:
+    """What tells the states apart that a server's tasks begin with: its fixture, and the world that
+    was made of it."""
+    name, world = initial_state["fixture"], initial_state.get("world")
+    return f"{name}/{world}" if world else name
+
+
 class _Start(NamedTuple):
     server: str
     fixture: str
@@ -164,7 +171,7 @@ class Cassette:
             tasks = {t["task_id"]: t for t in dataset.rows("tasks") if t["server"]}
             places = {
                 t["trajectory_id"]: _Start(
-                    t["server"], tasks[t["task_id"]]["initial_state"]["fixture"]
+                    t["server"], start_name(tasks[t["task_id"]]["initial_state"])
                 )
                 for t in dataset.rows("trajectories", ["trajectory_id", "task_id", "server"])
                 if t["server"] and t["task_id"] in tasks
@@ -326,6 +333,6 @@ def opening(cassette: Cassette, recorded: Container[str], live: OpenForProof) ->
     ) -> AbstractAsyncContextManager[ServerForProof]:
         if config.name not in recorded:
             return live(config, fixture)
-        return nullcontext(CassetteServer(cassette, config, (fixture or {})["fixture"]))
+        return nullcontext(CassetteServer(cassette, config, start_name(fixture or {})))
 
     return opened

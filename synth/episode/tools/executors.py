@@ -19,7 +19,13 @@ from sandboxes.lending.leases import LeaseSandbox, lease
 from sandboxes.mcp.protocol.questions import AnswerServer, ServerExchange, recorded_answers
 from sandboxes.mcp.servers import ServerConfig
 from sandboxes.mcp.session import McpServer, open_server
-from synth.episode.tools.cassette import Cassette, CassetteExecutor, Tape, TapeExecutor
+from synth.episode.tools.cassette import (
+    Cassette,
+    CassetteExecutor,
+    Tape,
+    TapeExecutor,
+    start_name,
+)
 from synth.episode.tools.code_bench import Bench
 from synth.episode.tools.code_environments import CODE_DOMAIN, CodeEnvironment, is_code
 from synth.episode.tools.code_executor import CodeExecutor
@@ -276,8 +282,8 @@ def _outside(
         return TapeExecutor(recorded.live, "cassette" if server in catalogue.recorded else "mcp")
     if server in catalogue.recorded and catalogue.cassette is not None:
         ids = {t["name"]: t["tool_id"] for t in tools if t["server"] == server}
-        fixture = task["initial_state"]["fixture"]
-        return CassetteExecutor(catalogue.cassette, server, fixture, ids)
+        start = start_name(task["initial_state"])
+        return CassetteExecutor(catalogue.cassette, server, start, ids)
     config = catalogue.server(server)
     if recorded is not None and recorded.asked is not None:
         answers_for = partial(_recorded_answers, recorded.asked)

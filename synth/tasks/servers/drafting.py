@@ -53,7 +53,7 @@ def draft_for_server(
     draft = Draft(
         variant=variant,
         goals=tuple(goal_of(user_goal, slots, tools) for user_goal in user_goals),
-        initial_state={"fixture": rng.choice(sorted(config.fixtures))},
+        initial_state=_start(config, rng),
     )
     if variant == "irrelevant_tool":
         words = {word for name in tools for word in param_words(name).split()}
@@ -71,6 +71,13 @@ def draft_for_server(
     if draft.variant == "normal":
         draft = with_goals_together(draft, together, rng_of(item_id, "together", attempt))
     return ServerDraft(draft, tuple(user_goals))
+
+
+def _start(config: ServerConfig, rng: Random) -> dict[str, Any]:
+    """What the server begins with: one of its fixtures, or the world that a run has made."""
+    if config.world:
+        return {"fixture": "default", "world": config.world}
+    return {"fixture": rng.choice(sorted(config.fixtures))}
 
 
 def _choose(
@@ -126,6 +133,7 @@ def goal_of(
         description=tools[steps[last].tool]["description"],
         wish=_sentence(fill(user_goal.wish, slots)),
         form=cast(GoalForm, user_goal.form),
+        twin=user_goal.twin and user_goal.twin.model_dump(mode="json"),
         arguments=steps[last].arguments,
         labels={param: label for param, label in labels.items() if label is not None},
         known=tuple(known),

@@ -1,22 +1,22 @@
 """Goals of a server that nobody has written down: proposed by the generator, executed, and kept
 where they work, come out the same twice, and mean what their calls do."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from records.digest import digest
 from records.tables.schemas import Row
-from sandboxes.mcp.servers import Communicated, GoalCall, ServerConfig, ServerGoal
+from sandboxes.mcp.servers import Communicated, ServerConfig, ServerGoal
 from synth.llm.client import LLM
 from synth.prompts.templates import render, version_of
 from synth.rubrics.built_in import mentions
-from synth.tasks.goals.knowledge import plain_values
-from synth.tasks.proof.chains import shows
 from synth.tasks.proof.proving import UnprovedError
 from synth.tasks.servers import looking
 from synth.tasks.servers.config import ServerGoalsConfig
-from synth.tasks.servers.looking import CALL, ServerLook, about, described, look_at, usable_tools
-from synth.tasks.servers.trying import OpenFresh, TriedGoal, try_goal
+from synth.tasks.servers.derivable import check_said, composed_in
+from synth.tasks.servers.looking import ServerLook, about, described, look_at, usable_tools
+from synth.tasks.servers.proposals import TOLD_SCHEMA, goal_from, schema_of_goals
+from synth.tasks.servers.trying import OpenFresh, TriedGoal, TriedTwin, try_goal, try_twin
 
 STAGE_VERSION = 1
 PROMPT, TOLD_PROMPT = "server_goals", "server_told"
@@ -25,60 +25,13 @@ PROMPTS = (looking.PROMPT, PROMPT, TOLD_PROMPT)
 PER_ROUND = 8
 """Goals that are asked for at once."""
 
-FORMS = ("plain", "chosen", "described", "for_each", "conditional")
-MAX_CALLS = 12
-"""Of one goal."""
 
-TEXT = {"type": "string", "minLength": 1, "maxLength": 600}
-LABEL = {"type": "string", "minLength": 1, "maxLength": 80}
+class Proposal(NamedTuple):
+    """A proposed goal with what executing it showed."""
 
-
-def schema_of_goals(count: int) -> dict[str, Any]:
-    goal = {
-        "goal": TEXT,
-        "form": {"enum": list(FORMS)},
-        "calls": {"type": "array", "items": CALL, "minItems": 1, "maxItems": MAX_CALLS},
-        "said": _list_of({"value": {"type": ["string", "number", "boolean"]}, "label": LABEL}),
-        "told": _list_of({"call": {"type": "integer", "minimum": 0}, "label": LABEL}),
-        "seen_by": {"type": "array", "items": CALL, "maxItems": 2},
-    }
-    goals = {"type": "array", "items": _object(goal), "maxItems": count}
-    return _object({"goals": goals})
-
-
-TOLD_SCHEMA: dict[str, Any] = {
-    "type": "object",
-    "properties": {
-        "goals": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {
-                    "number": {"type": "integer"},
-                    "fault": {"type": "string"},
-                    "told": {"type": "array", "items": {"type": "string"}},
-                },
-                "required": ["number", "fault", "told"],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["goals"],
-    "additionalProperties": False,
-}
-
-
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-def _list_of(properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": _object(properties)}
+    proposed: dict[str, Any]
+    tried: TriedGoal
+    twin: TriedTwin | None
 
 
 class _Found:
@@ -116,7 +69,7 @@ class _Found:
                 **self._base,
                 "number": number,
                 "proposed": dict(proposed),
-                "form": proposed["form"],
+                "form": goal.form if goal else proposed["form"],
                 "num_calls": len(proposed["calls"]),
                 "writes": goal.writes if goal else None,
                 "state_read_from": read_from,
@@ -210,7 +163,7 @@ async def _tried(
     proposed: dict[str, Any],
     found: _Found,
     open_fresh: OpenFresh,
-) -> tuple[dict[str, Any], TriedGoal] | None:
+) -> Proposal | None:
     """What was proposed with what its execution showed; None where it is dropped for that."""
     goal = goal_from(proposed)
     try:
@@ -218,64 +171,19 @@ async def _tried(
             raise UnprovedError("repeats", "a goal with these calls was proposed before")
         check_said(proposed)
         tried = await try_goal(config, goal, tools, open_fresh)
-        check_shown(proposed, tried)
+        composed = composed_in(proposed, tried, tools)
+        tried = tried._replace(goal=tried.goal.model_copy(update={"composed": composed}))
+        twin = await try_twin(config, tried, open_fresh)
     except UnprovedError as error:
         detail = str(error).removeprefix(f"{error.reason}: ")
         found.add(proposed, reason=error.reason, detail=detail)
         return None
-    return proposed, tried
-
-
-def goal_from(proposed: Mapping[str, Any]) -> ServerGoal:
-    """The goal as a definition would have it, without what its execution shows."""
-    calls = [GoalCall.model_validate(call) for call in proposed["calls"]]
-    return ServerGoal(
-        id=f"g_{digest('server_goal', proposed)[:12]}",
-        wish=proposed["goal"],
-        form=proposed["form"],
-        calls=tuple(calls),
-        labels=dict(_labels(proposed)),
-        seen_by=tuple(GoalCall.model_validate(call) for call in proposed["seen_by"]),
-    )
-
-
-def _labels(proposed: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(CALL.PARAMETER, what people call it) of the arguments that the person says."""
-    said = [(one["value"], one["label"]) for one in proposed["said"]]
-    for at, call in enumerate(proposed["calls"]):
-        for param, argument in call["arguments"].items():
-            values = list(plain_values(argument))
-            for value, label in said:
-                if any(_same(value, part) for part in values):
-                    yield f"{at}.{param}", label
-                    break
-
-
-def _same(said: Any, value: Any) -> bool:
-    return said == value and isinstance(said, bool) == isinstance(value, bool)
-
-
-def check_said(proposed: Mapping[str, Any]) -> None:
-    """What the person says stands in the goal's sentence. UnprovedError else."""
-    for one in proposed["said"]:
-        value = one["value"]
-        if not isinstance(value, bool) and not mentions(proposed["goal"], value):
-            raise UnprovedError("not_said", f"the goal does not say {one['label']} {value!r}")
-
-
-def check_shown(proposed: Mapping[str, Any], tried: TriedGoal) -> None:
-    """Every text in the calls is said, or stands in an earlier answer. UnprovedError else."""
-    sources = [proposed["goal"], *(one["value"] for one in proposed["said"])]
-    for call in tried.calls:
-        for value in plain_values(call.arguments):
-            if isinstance(value, str) and not any(shows(source, value) for source in sources):
-                raise UnprovedError("underivable_argument", f"{call.tool}: {value[:200]!r}")
-        sources.append(str(call.observation))
+    return Proposal(proposed, tried, twin)
 
 
 async def _checked(
     llm: LLM,
-    tried: Sequence[tuple[dict[str, Any], TriedGoal]],
+    tried: Sequence[Proposal],
     found: _Found,
     item_id: str,
     number: int,
@@ -286,12 +194,17 @@ async def _checked(
     shown = [
         {
             "number": at,
-            "goal": proposed["goal"],
-            "calls": described(one.calls),
-            "changes": [change | {"before": None} for change in one.changes][:10],
-            "told": proposed["told"],
+            "goal": one.proposed["goal"],
+            "calls": described(one.tried.calls),
+            "changes": [change | {"before": None} for change in one.tried.changes][:10],
+            "told": one.proposed["told"],
         }
-        for at, (proposed, one) in enumerate(tried)
+        | (
+            {"other": {"before": described(one.twin.before), "calls": described(one.twin.calls)}}
+            if one.twin
+            else {}
+        )
+        for at, one in enumerate(tried)
     ]
     answer = await llm.structured(
         "generator",
@@ -302,25 +215,26 @@ async def _checked(
         schema=TOLD_SCHEMA,
     )
     read = {one["number"]: one for one in answer["goals"]}
-    for at, (proposed, one) in enumerate(tried):
+    for at, one in enumerate(tried):
         try:
-            goal = with_told(proposed, one, read.get(at))
+            goal = with_told(one, read.get(at))
         except UnprovedError as error:
             detail = str(error).removeprefix(f"{error.reason}: ")
-            found.add(proposed, reason=error.reason, detail=detail)
+            found.add(one.proposed, reason=error.reason, detail=detail)
             continue
-        found.add(proposed, reason=None, goal=goal, read_from=one.state_read_from)
+        read_from = one.tried.state_read_from
+        found.add(one.proposed, reason=None, goal=goal, read_from=read_from)
 
 
-def with_told(
-    proposed: Mapping[str, Any], tried: TriedGoal, read: Mapping[str, Any] | None
-) -> ServerGoal:
-    """The goal with the values that the person is told. UnprovedError where the reader finds fault
-    with it, or where nothing is done and nothing told."""
+def with_told(proposal: Proposal, read: Mapping[str, Any] | None) -> ServerGoal:
+    """The goal with the values that the person is told, and of its form if that was shown by a
+    twin. UnprovedError where the reader finds fault with it, or where nothing is done and nothing
+    told."""
     if read is None:
         raise UnprovedError("not_read", "the reader left it out")
     if fault := read["fault"].strip():
         raise UnprovedError("faulty", fault)
+    proposed, tried, twin = proposal
     told = [
         Communicated(label=place["label"], call=place["call"], value=value.strip())
         for place, value in zip(proposed["told"], read["told"], strict=False)
@@ -328,7 +242,10 @@ def with_told(
     ]
     if not (told or tried.goal.writes):
         raise UnprovedError("nothing_told", "no answer holds anything that the goal does not say")
-    return tried.goal.model_copy(update={"communicate": tuple(told)})
+    shown = {"communicate": tuple(told)}
+    if twin is None or not read["other_fits"]:
+        return tried.goal.model_copy(update={**shown, "form": "plain", "twin": None})
+    return tried.goal.model_copy(update=shown)
 
 
 def _tells(value: str, proposed: Mapping[str, Any], tried: TriedGoal, call: int) -> bool:

@@ -26,7 +26,8 @@ from synth.tasks.proof.proving import (
 )
 from synth.tasks.servers.drafting import ServerDraft, label_of
 
-_NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\w)")
+NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\w)")
+"""In an answer, standing by itself."""
 
 
 class PlayedGoals(NamedTuple):
@@ -111,7 +112,8 @@ async def prove_on_server(
     by_calls = any(shown_by_calls)
     read_from = "calls" if by_calls else "probes" if server.config.probes else "workspace"
     proved = draft.proved or {"plan": "executed", "nodes": 0, "depth": len(draft.plan)}
-    draft = draft.model_copy(update={"proved": proved | {"state_read_from": read_from}})
+    proved |= {"state_read_from": read_from} | _forms(draft)
+    draft = draft.model_copy(update={"proved": proved})
     rubric = rubric_of(
         draft,
         changes,
@@ -133,6 +135,14 @@ async def prove_on_server(
         observed_chars=observed_chars(calls),
         **shape_of(draft, [_with_numbers(call) for call in calls])._asdict(),
     )
+
+
+def _forms(draft: Draft) -> dict[str, Any]:
+    """The forms of the goals where they are not all plain, and what showed them."""
+    if all(goal.form == "plain" for goal in draft.goals):
+        return {}
+    twins = [goal.twin for goal in draft.goals if goal.twin is not None]
+    return {"forms": [goal.form for goal in draft.goals]} | ({"twins": twins} if twins else {})
 
 
 def incidental_of(goals: Iterable[ServerGoal]) -> tuple[Incidental, ...]:
@@ -186,7 +196,7 @@ def _names(text: str, key: str) -> bool:
 def _with_numbers(call: EpisodeCall) -> EpisodeCall:
     """The answer of a server is a text; whoever reads it sees the numbers in it."""
     text = str(call.observation)
-    numbers = [float(found) if "." in found else int(found) for found in _NUMBER.findall(text)]
+    numbers = [float(found) if "." in found else int(found) for found in NUMBER.findall(text)]
     return call.model_copy(update={"observation": [text, *numbers]})
 
 
@@ -203,7 +213,7 @@ def _need_missing(draft: Draft, shown: Iterable[Any]) -> None:
 
 
 def _free_choices(user_goals: Sequence[ServerGoal]) -> list[Any]:
-    """Figures and flags of a plan that no user says: how many lines to show, and the like."""
+    """What the agent chooses or composes itself: how many lines to show, a query, and the like."""
     return [
         value
         for user_goal in user_goals
@@ -211,7 +221,7 @@ def _free_choices(user_goals: Sequence[ServerGoal]) -> list[Any]:
         for param, argument in call.arguments.items()
         if label_of(user_goal, at, param) is None
         for value in plain_values(argument)
-        if not isinstance(value, str)
+        if not isinstance(value, str) or f"{at}.{param}" in user_goal.composed
     ]
 
 

@@ -1,10 +1,11 @@
 """A proposed goal is executed on two fresh servers: it is kept where it works, has an effect or
 tells something, and comes out the same both times."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol
 
+from records.digest import canonical_json
 from records.tables.schemas import Row
 from sandboxes.mcp.servers import GoalCall, ServerConfig, ServerGoal
 from synth.episode.tools.cassette import ServerForProof
@@ -27,6 +28,9 @@ class TriedGoal(NamedTuple):
 
     calls: tuple[EpisodeCall, ...]
     changes: list[dict[str, Any]]
+    before: dict[str, Any]
+    """The state at the start."""
+
     state_read_from: str
 
 
@@ -45,27 +49,78 @@ async def try_goal(
         # what a reading tool leaves behind, such as a log, is no effect that anybody wants
         left = {change["entity"]: () for change in first.changes}
         goal = goal.model_copy(update={"volatile": left, "seen_by": ()})
-        return TriedGoal(goal, first.calls[0], [], "none")
+        return TriedGoal(goal, first.calls[0], [], first.before, "none")
     if shown:
         goal = goal.model_copy(update={"seen_by": (), "writes": True})
         read_from = "probes" if config.probes else "workspace"
-        return TriedGoal(goal, first.calls[0], shown, read_from)
+        return TriedGoal(goal, first.calls[0], shown, first.before, read_from)
     if not goal.seen_by:
-        return TriedGoal(goal, first.calls[0], [], "none")
+        return TriedGoal(goal, first.calls[0], [], first.before, "none")
     idle = await _played(config, goal, (), open_fresh)
     if idle.seen[0] or idle.changes:
         raise UnprovedError("no_effect", "what is to show it changes by itself")
     if not (first.seen[0] and second.seen[0]):
         raise UnprovedError("no_effect", "neither the state nor what is to show it is another one")
-    return TriedGoal(goal.model_copy(update={"writes": True}), first.calls[0], [], "calls")
+    goal = goal.model_copy(update={"writes": True})
+    return TriedGoal(goal, first.calls[0], [], first.before, "calls")
+
+
+class TriedTwin(NamedTuple):
+    """What the other world of a goal that is not plain came to."""
+
+    before: tuple[EpisodeCall, ...]
+    calls: tuple[EpisodeCall, ...]
+
+
+async def try_twin(
+    config: ServerConfig, tried: TriedGoal, open_fresh: OpenFresh
+) -> TriedTwin | None:
+    """The goal's twin, executed; None where it has none, where it does not work, or where the
+    goal's own calls come to the same in the other world."""
+    goal = tried.goal
+    if goal.twin is None or goal.twin.calls == goal.calls:
+        return None
+    before = _plan(goal.twin.before)
+    hidden = incidental_of([goal])
+
+    async def in_other_world(calls: Sequence[GoalCall]) -> PlayedGoals:
+        async with open_fresh(config, None) as server:
+            return await play(server, [None, None], [before, _plan(calls)])
+
+    try:
+        right = await in_other_world(goal.twin.calls)
+    except UnprovedError:
+        return None
+    twin = TriedTwin(*right.calls)
+    try:
+        wrong = await in_other_world(goal.calls)
+    except UnprovedError:
+        return twin
+    if goal.writes:
+        ids = made_ids(right.changes, twin.calls) | made_ids(wrong.changes, wrong.calls[1])
+        rows = [_rows(visible(played.changes, hidden), ids) for played in (right, wrong)]
+        return twin if rows[0] != rows[1] else None
+    answers = [[call.observation for call in played.calls[1]] for played in (right, wrong)]
+    return twin if answers[0] != answers[1] else None
+
+
+def _rows(changes: Sequence[StateChange], made: Collection[str]) -> list[Any]:
+    """The changes without the ids that the server made up."""
+    return sorted(
+        ([c["op"], c["entity"], None if c["id"] in made else c["id"], c["after"]] for c in changes),
+        key=canonical_json,
+    )
+
+
+def _plan(calls: Sequence[GoalCall]) -> list[Step]:
+    return [Step(tool=call.tool, arguments=call.arguments) for call in calls]
 
 
 async def _played(
     config: ServerConfig, goal: ServerGoal, calls: Sequence[GoalCall], open_fresh: OpenFresh
 ) -> PlayedGoals:
-    plan = [Step(tool=call.tool, arguments=call.arguments) for call in calls]
     async with open_fresh(config, None) as server:
-        return await play(server, [goal], [plan])
+        return await play(server, [goal], [_plan(calls)])
 
 
 def _volatile(first: PlayedGoals, second: PlayedGoals) -> dict[str, tuple[str, ...]]:

@@ -64,10 +64,12 @@ def steps_for_words(draft: Draft) -> list[dict[str, Any]]:
 
 
 def _without_kept_back(text: str, draft: Draft) -> str:
-    """The text, with the values that the person does not say with it replaced by what they are."""
+    """The text, with the values that the person does not say with it replaced by what they are:
+    "phone 555-0199" becomes "the phone number"."""
     for fact in (fact for goal in draft.goals for fact in goal.known):
         if fact.when != "opening":
-            value = rf"(?<!\w)(?:(?:the|a|an) )?{re.escape(str(fact.value))}(?!\w)"
+            words = "|".join(map(re.escape, ("the", "a", "an", *fact.label.split())))
+            value = rf"(?<!\w)(?:(?:{words}) )*{re.escape(str(fact.value))}(?!\w)"
             text = re.sub(value, f"the {fact.label}", text)
     return text
 

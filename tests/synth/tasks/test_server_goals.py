@@ -37,13 +37,19 @@ def proposal(
     *,
     told: tuple[tuple[int, str], ...] = (),
     seen_by: Calls = (),  # type: ignore[assignment]
+    form: str = "plain",
+    twin: tuple[Calls, Calls] = ([], []),
 ) -> dict[str, Any]:
     return {
         "goal": goal,
-        "form": "plain",
+        "form": form,
         "calls": [{"tool": tool, "arguments": arguments} for tool, arguments in calls],
         "said": [{"label": label, "value": value} for label, value in said.items()],
         "told": [{"call": call, "label": label} for call, label in told],
+        "twin": {
+            side: [{"tool": tool, "arguments": arguments} for tool, arguments in calls]
+            for side, calls in zip(("before", "calls"), twin, strict=True)
+        },
         "seen_by": [{"tool": tool, "arguments": arguments} for tool, arguments in seen_by],
     }
 
@@ -125,7 +131,12 @@ class Generator:
         block = self.prompts[-1].split("```json\n")[1].split("\n```")[0]
         return {
             "goals": [
-                {"number": one["number"], "fault": "", "told": self._told.get(one["goal"], [])}
+                {
+                    "number": one["number"],
+                    "fault": "",
+                    "told": self._told.get(one["goal"], []),
+                    "other_fits": True,
+                }
                 for one in json.loads(block)
             ]
         }

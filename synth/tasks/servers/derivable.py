@@ -1,0 +1,136 @@
+"""Whether an agent can know what the calls of a proposed goal hold.
+
+A value is said in the goal, or an earlier answer shows it. A text of another kind is composed by
+the agent itself, such as a query: it stands if its words are no secrets, and if it does not lie in
+the state afterwards, where another agent's words would be compared with it.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from records.tables.schemas import Row
+from synth.rubrics.built_in import EpisodeCall, StateChange, mentions
+from synth.tasks.goals.knowledge import plain_values
+from synth.tasks.proof.chains import shows
+from synth.tasks.proof.proving import UnprovedError
+from synth.tasks.servers.proving import NUMBER
+from synth.tasks.servers.trying import TriedGoal
+
+_WORD = re.compile(r"\d+(?:\.\d+)?|[^\W\d]\w*")
+_BY_RULE = re.compile(r"[^\w\s.,'/@:-]")
+"""Signs of a text that is written by rules of its own, such as a query or a formula."""
+
+MANY_WORDS = 4
+"""A text of so many words is composed, too."""
+
+NO_CHOICE = {"0", "1"}
+"""Numbers that nobody has to be told."""
+
+
+def check_said(proposed: Mapping[str, Any]) -> None:
+    """What the person says stands in the goal's sentence. UnprovedError else."""
+    for one in proposed["said"]:
+        value = one["value"]
+        if not isinstance(value, bool) and not mentions(proposed["goal"], value):
+            raise UnprovedError("not_said", f"the goal does not say {one['label']} {value!r}")
+
+
+def composed_in(
+    proposed: Mapping[str, Any], tried: TriedGoal, tools: Mapping[str, Row]
+) -> tuple[str, ...]:
+    """`CALL.PARAMETER` of the arguments that the agent composes or chooses itself; all others are
+    said or shown. UnprovedError for one that nobody could know."""
+    goal = proposed["goal"]
+    shown: list[str] = [goal, *(str(one["value"]) for one in proposed["said"])]
+    secret = _words_of_state(tried.before)
+    kept = list(_kept(tried.changes))
+    found: list[str] = []
+    for at, call in enumerate(tried.calls):
+        for param, argument in call.arguments.items():
+            unknown = [value for value in plain_values(argument) if not _known(value, goal, shown)]
+            for value in unknown:
+                _check_own(value, call, shown, secret, kept, tools[call.tool])
+            if any(isinstance(value, str) for value in unknown):
+                found.append(f"{at}.{param}")
+        shown.append(str(call.observation))
+    return tuple(found)
+
+
+def _known(value: Any, goal: str, shown: Sequence[str]) -> bool:
+    """Whether the goal says it, a number also in words, or something shown holds it."""
+    if isinstance(value, bool) or value is None:
+        return True
+    if isinstance(value, str):
+        return any(shows(source, value) for source in shown)
+    numbers = (float(found) for source in shown for found in NUMBER.findall(source))
+    return mentions(goal, value) or any(number == value for number in numbers)
+
+
+def _check_own(
+    value: Any,
+    call: EpisodeCall,
+    shown: Sequence[str],
+    secret: set[str],
+    kept: Sequence[Any],
+    tool: Row,
+) -> None:
+    """UnprovedError where the agent cannot have made up the value itself."""
+    failure = UnprovedError("underivable_argument", f"{call.tool}: {str(value)[:200]!r}")
+    if isinstance(value, int | float):
+        if str(value) not in NO_CHOICE and value in kept:
+            raise failure
+        return
+    if any(isinstance(text, str) and value and value in text for text in kept):
+        raise failure
+    if value in choices_of(tool["input_schema"]):
+        return
+    words = _WORD.findall(value)
+    if not _BY_RULE.search(value) and len(words) < MANY_WORDS:
+        raise failure
+    known = {word.lower() for source in shown for word in _WORD.findall(source)}
+    lacking = [word for word in words if word.lower() not in known and word not in NO_CHOICE]
+    if len(lacking) == len(words) or any(_must_be_shown(word, secret) for word in lacking):
+        raise failure
+
+
+def _must_be_shown(word: str, secret: set[str]) -> bool:
+    """Numbers, names, and whatever the state holds: nobody composes these."""
+    is_name = word[:1].isupper() and not word.isupper()
+    return word[0].isdigit() or is_name or word.lower() in secret
+
+
+def choices_of(schema: Any) -> set[Any]:
+    """The plain values that a schema lists to choose from."""
+    return {
+        value
+        for part in _parts(schema)
+        for value in (*_listed(part.get("enum")), part.get("const"))
+        if isinstance(value, str)
+    }
+
+
+def _listed(values: Any) -> Iterable[Any]:
+    return values if isinstance(values, list) else ()
+
+
+def _parts(schema: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(schema, dict):
+        yield schema
+        for part in schema.values():
+            yield from _parts(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from _parts(part)
+
+
+def _kept(changes: Sequence[StateChange]) -> Iterator[Any]:
+    """Plain values that lie in the state afterwards and did not before."""
+    for change in changes:
+        yield change["id"]
+        yield from plain_values(change["after"] or {})
+
+
+def _words_of_state(state: Mapping[str, Any]) -> set[str]:
+    return {word.lower() for word in _WORD.findall(json.dumps(state, ensure_ascii=False))}
