@@ -81,6 +81,24 @@ TASK_TABLES: tuple[TableSpec, ...] = (
         content=True,
     ),
     table(
+        "server_worlds",
+        ("item_id",),
+        {
+            "item_id": STR,
+            "server": STR,
+            "definition": STR,
+            "description": STR,
+            "model": STR,
+            "prompt_version": STR,
+            "calls": JSON,
+            "num_rows": INT,
+            "files": JSON,
+            "drop_reason": STR,
+            "detail": STR,
+        },
+        content=True,
+    ),
+    table(
         "server_goals",
         ("item_id", "number"),
         {

@@ -73,7 +73,9 @@ def load_server(path: Path) -> ServerConfig:
         for name, fixture in config.fixtures.items()
         if fixture.folder is not None
     }
-    return config.model_copy(update={"fixtures": config.fixtures | fixtures}) if fixtures else config
+    return (
+        config.model_copy(update={"fixtures": config.fixtures | fixtures}) if fixtures else config
+    )
 
 
 class ShownInside(NamedTuple):

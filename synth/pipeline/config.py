@@ -20,6 +20,7 @@ from synth.tasks.servers.config import ServerGoalsConfig
 
 STAGES = (
     "tools",
+    "server-worlds",
     "server-goals",
     "agents",
     "personas",

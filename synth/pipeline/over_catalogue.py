@@ -4,6 +4,7 @@ committed rows about them."""
 from collections.abc import Callable, Sequence
 
 from records.tables.schemas import Row
+from sandboxes.mcp.servers import ServerConfig
 from synth.engine.context import RunContext
 from synth.episode.tools import code_environments as coding
 from synth.pipeline.config import RunConfig
@@ -27,6 +28,15 @@ class OverCatalogue:
         self.catalogue = catalogue_of(
             run.dataset, run.config, run.servers.open, run.servers.pool.lease
         )
+
+    def tools_of(self, server: ServerConfig) -> dict[str, Row]:
+        """Usable tools of a server by name, in the order of their names."""
+        own = (
+            row
+            for row in self.catalogue.tools.values()
+            if row["server"] == server.name and not row["drop_reason"]
+        )
+        return {row["name"]: row for row in sorted(own, key=lambda row: row["name"])}
 
     def sources_for_agents(self) -> list[AgentSource]:
         """The domains and servers that agents are made for."""

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 
 from records.digest import digest
-from records.tables.schemas import Row
 from sandboxes.mcp.importing import source_of
 from sandboxes.mcp.servers import ServerConfig, ServerGoal
 from synth.engine.context import RunContext
 from synth.engine.stages import Item, ItemResult, ShardContext
 from synth.pipeline.config import RunConfig
 from synth.pipeline.over_catalogue import OverCatalogue
+from synth.pipeline.server_worlds import in_worlds, worlds_made
 from synth.prompts.templates import version_of
 from synth.tasks.servers.finding import PROMPTS, STAGE_VERSION, find_goals
 
@@ -26,7 +26,8 @@ class ServerGoalsStage(OverCatalogue):
         if config.server_goals.servers == "none":
             return []
         catalogue = self.catalogue
-        live = [s for name, s in catalogue.servers.items() if name not in catalogue.recorded]
+        there = in_worlds(catalogue.servers, worlds_made(self.run))
+        live = [server for name, server in there.items() if name not in catalogue.recorded]
         if config.server_goals.servers == "without_goals":
             live = [server for server in live if not server.goals]
         return [
@@ -36,15 +37,16 @@ class ServerGoalsStage(OverCatalogue):
                     STAGE_VERSION,
                     config.seed,
                     source_of(server).definition,
-                    sorted(row["tool_id"] for row in self._tools(server).values()),
+                    sorted(row["tool_id"] for row in self.tools_of(server).values()),
                     config.server_goals.identity(),
                     config.roles["generator"].identity(),
                     *(version_of(name) for name in PROMPTS),
+                    *([server.world] if server.world else []),
                 ),
                 {"server": server},
             )
             for server in live
-            if self._tools(server)
+            if self.tools_of(server)
         ]
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
@@ -52,7 +54,7 @@ class ServerGoalsStage(OverCatalogue):
         config = self.run.config
         rows = await find_goals(
             server,
-            self._tools(server),
+            self.tools_of(server),
             shard.llm,
             item_id=item.item_id,
             settings=config.server_goals,
@@ -62,15 +64,6 @@ class ServerGoalsStage(OverCatalogue):
         )
         dropped = sum(row["drop_reason"] is not None for row in rows)
         return ItemResult({"server_goals": rows}, noted={"goals_not_kept": dropped})
-
-    def _tools(self, server: ServerConfig) -> dict[str, Row]:
-        """Usable tools by name, in the order of their names."""
-        own = (
-            row
-            for row in self.catalogue.tools.values()
-            if row["server"] == server.name and not row["drop_reason"]
-        )
-        return {row["name"]: row for row in sorted(own, key=lambda row: row["name"])}
 
 
 def goals_found(run: RunContext[RunConfig]) -> dict[str, tuple[ServerGoal, ...]]:
@@ -86,10 +79,13 @@ def goals_found(run: RunContext[RunConfig]) -> dict[str, tuple[ServerGoal, ...]]
 
 
 def with_goals(
-    servers: Mapping[str, ServerConfig], found: Mapping[str, Sequence[ServerGoal]]
+    servers: Mapping[str, ServerConfig],
+    found: Mapping[str, Sequence[ServerGoal]],
+    worlds: Mapping[str, str],
 ) -> dict[str, ServerConfig]:
-    """The servers with the goals of their definitions and those that were found."""
+    """The servers with the goals of their definitions and those that were found, each starting from
+    the world that was made for it."""
     return {
         name: config.model_copy(update={"goals": (*config.goals, *found.get(name, ()))})
-        for name, config in servers.items()
+        for name, config in in_worlds(servers, worlds).items()
     }

@@ -27,6 +27,7 @@ from synth.judging.stages import CalibrationStage, CurationStage, GradingStage
 from synth.pipeline.config import RunConfig
 from synth.pipeline.over_catalogue import OverCatalogue
 from synth.pipeline.server_goals import ServerGoalsStage, goals_found, with_goals
+from synth.pipeline.server_worlds import ServerWorldsStage, worlds_made
 from synth.pipeline.sources import (
     domains_of,
     evolved_of,
@@ -192,11 +193,11 @@ class TaskStage(OverCatalogue):
         super().__init__(run)
         self.extensions = load_extensions(run.config.extensions)
         world, live = self.catalogue, run.servers.open
-        self.found = goals_found(run)
+        self.found, self.worlds = goals_found(run), worlds_made(run)
         self.sources = TaskSources(
             tools=self.catalogue.tools,
             domains=self.catalogue.domains,
-            servers=with_goals(self.catalogue.servers, self.found),
+            servers=with_goals(self.catalogue.servers, self.found, self.worlds),
             code=CodeTasks(self.catalogue.code, self.extensions, self.catalogue.lease),
             open_server=opening(world.cassette, world.recorded, live) if world.cassette else live,
             extensions=self.extensions,
@@ -217,7 +218,9 @@ class TaskStage(OverCatalogue):
         def further(agent: Row) -> Sequence[Any]:
             """What decides the tasks of an agent beside its own row."""
             if agent["server"]:
-                return [SERVER_VERSION, *(goal.id for goal in self.found.get(agent["server"], ()))]
+                world = [self.worlds[agent["server"]]] if agent["server"] in self.worlds else []
+                goals = [goal.id for goal in self.found.get(agent["server"], ())]
+                return [SERVER_VERSION, *goals, *world]
             return decided if agent["domain_id"] in played else ()
 
         plans = plan_tasks(
@@ -321,6 +324,7 @@ class RolloutStage(OverCatalogue):
 
 STAGES = (
     CatalogueStage,
+    ServerWorldsStage,
     ServerGoalsStage,
     AgentStage,
     PersonaStage,

@@ -1,6 +1,8 @@
 """The settings of the search for goals on real MCP servers."""
 
-from typing import Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -9,6 +11,8 @@ from records.config import Config
 
 class ServerGoalsConfig(Config):
     """How goals are found on servers whose definition lists none."""
+
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({"worlds": True})
 
     servers: Literal["without_goals", "all", "none"] = "without_goals"
     """Servers on which goals are looked for: those whose definition lists none, all, or none."""
@@ -22,3 +26,7 @@ class ServerGoalsConfig(Config):
 
     look_calls: int = Field(default=10, ge=0, le=40)
     """Calls that the generator may make to look around before it proposes goals."""
+
+    worlds: bool = True
+    """Whether a server that begins empty, and of which nothing else is said, is first filled by its
+    own tools, so that there is something to ask for."""

@@ -5,7 +5,6 @@ the agent itself, such as a query: it stands if its words are no secrets, and if
 the state afterwards, where another agent's words would be compared with it.
 """
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -50,6 +49,9 @@ def composed_in(
     for at, call in enumerate(tried.calls):
         for param, argument in call.arguments.items():
             unknown = [value for value in plain_values(argument) if not _known(value, goal, shown)]
+            if unknown and tried.state_read_from == "calls":
+                # nothing but the calls tells what came of it, so that they have to be the same
+                kept += [value for value in unknown if isinstance(value, str)]
             for value in unknown:
                 _check_own(value, call, shown, secret, kept, tools[call.tool])
             if any(isinstance(value, str) for value in unknown):
@@ -91,12 +93,12 @@ def _check_own(
         raise failure
     known = {word.lower() for source in shown for word in _WORD.findall(source)}
     lacking = [word for word in words if word.lower() not in known and word not in NO_CHOICE]
-    if len(lacking) == len(words) or any(_must_be_shown(word, secret) for word in lacking):
+    if any(_must_be_shown(word, secret) for word in lacking):
         raise failure
 
 
 def _must_be_shown(word: str, secret: set[str]) -> bool:
-    """Numbers, names, and whatever the state holds: nobody composes these."""
+    """Numbers, names, and whatever rows hold: nobody makes these up."""
     is_name = word[:1].isupper() and not word.isupper()
     return word[0].isdigit() or is_name or word.lower() in secret
 
@@ -132,5 +134,13 @@ def _kept(changes: Sequence[StateChange]) -> Iterator[Any]:
         yield from plain_values(change["after"] or {})
 
 
-def _words_of_state(state: Mapping[str, Any]) -> set[str]:
-    return {word.lower() for word in _WORD.findall(json.dumps(state, ensure_ascii=False))}
+def _words_of_state(state: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    """Words of the ids and values of rows. How tables and fields are called an agent can look up
+    wherever it may write queries."""
+    texts = (
+        str(part)
+        for rows in state.values()
+        for key, row in rows.items()
+        for part in (key, *plain_values(row))
+    )
+    return {word.lower() for text in texts for word in _WORD.findall(text)}

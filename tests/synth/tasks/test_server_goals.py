@@ -79,6 +79,39 @@ MEMBER = proposal(
     [("add_member", {"name": "Pia Holm", "phone": "555-0199", "city": "Linz"})],
     {"name": "Pia Holm", "phone": "555-0199", "city": "Linz"},
 )
+DEAREST = proposal(
+    "Lend the dearest thing with 'cutter' or 'cleaner' in its name to Otto Reyes for 2 days.",
+    [
+        ("search_items", {"text": "cutter"}),
+        ("search_items", {"text": "cleaner"}),
+        ("lend_item", {"item_id": 4, "member": "Otto Reyes", "days": 2}),
+    ],
+    {"first word": "cutter", "second word": "cleaner", "member": "Otto Reyes", "days": 2},
+    form="conditional",
+    twin=(
+        [("lend_item", {"item_id": 4, "member": "Ines Falk", "days": 9})],
+        [
+            ("search_items", {"text": "cutter"}),
+            ("lend_item", {"item_id": 3, "member": "Otto Reyes", "days": 2}),
+        ],
+    ),
+)
+UNSHOWN = proposal(
+    "Lend the cheapest drill to Otto Reyes for 5 days.",
+    [
+        ("search_items", {"text": "drill"}),
+        ("lend_item", {"item_id": 1, "member": "Otto Reyes", "days": 5}),
+    ],
+    {"item": "drill", "member": "Otto Reyes", "days": 5},
+    form="chosen",
+    twin=(
+        [("post_news", {"text": "closed"})],
+        [
+            ("search_items", {"text": "cordless drill"}),
+            ("lend_item", {"item_id": 1, "member": "Otto Reyes", "days": 5}),
+        ],
+    ),
+)
 FAULTY = {
     "plan_fails": proposal(
         "Tell me the phone number of Ada Lund.",
@@ -177,6 +210,16 @@ def test_goals_are_kept_by_what_executing_them_shows() -> None:
     assert all(row["drop_reason"] in generator.prompts[-1] for row in dropped.values()), (
         "the second round is told what was not kept"
     )
+
+
+@pytest.mark.slow
+def test_a_form_is_kept_where_another_world_shows_that_the_state_decides() -> None:
+    rows, _, _ = asyncio.run(found(LOANS, [DEAREST, UNSHOWN]))
+    dearest, unshown = rows
+    assert (dearest["form"], dearest["goal"]["form"]) == ("conditional", "conditional")
+    assert dearest["goal"]["twin"] == DEAREST["twin"]
+    assert unshown["drop_reason"] is None
+    assert (unshown["form"], unshown["goal"]["twin"]) == ("plain", None), "it comes to the same"
 
 
 @pytest.mark.slow

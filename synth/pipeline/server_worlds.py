@@ -1,0 +1,87 @@
+"""The stage in which servers that begin empty are filled by their own tools, once a run."""
+
+from collections.abc import Mapping
+
+from records.digest import digest
+from sandboxes.mcp.importing import source_of
+from sandboxes.mcp.servers import ServerConfig
+from sandboxes.mcp.session import open_server
+from synth.engine.context import RunContext
+from synth.engine.stages import Item, ItemResult, ShardContext
+from synth.pipeline.config import RunConfig
+from synth.pipeline.over_catalogue import OverCatalogue
+from synth.prompts.templates import version_of
+from synth.tasks.servers.worlds import PROMPT, STAGE_VERSION, is_bare, make_world
+
+NAME = "server-worlds"
+
+
+class ServerWorldsStage(OverCatalogue):
+    """Worlds of servers whose fixture is described in words, or that begin empty; one item a
+    server."""
+
+    name = NAME
+
+    def plan(self) -> list[Item]:
+        config = self.run.config
+        if config.server_goals.servers == "none":
+            return []
+        catalogue = self.catalogue
+        live = [s for name, s in catalogue.servers.items() if name not in catalogue.recorded]
+        return [
+            Item(
+                digest(
+                    "server_worlds",
+                    STAGE_VERSION,
+                    config.seed,
+                    source_of(server).definition,
+                    sorted(row["tool_id"] for row in self.tools_of(server).values()),
+                    config.roles["generator"].identity(),
+                    version_of(PROMPT),
+                ),
+                {"server": server},
+            )
+            for server in live
+            if self.tools_of(server) and wants_world(server, worlds=config.server_goals.worlds)
+        ]
+
+    async def make(self, item: Item, shard: ShardContext) -> ItemResult:
+        server: ServerConfig = item.data["server"]
+        rows = await make_world(
+            server,
+            self.tools_of(server),
+            shard.llm,
+            item_id=item.item_id,
+            definition=source_of(server).definition,
+            model=self.run.config.roles["generator"].model_of(item.item_id, "generator"),
+            open_alone=open_server,
+        )
+        return ItemResult({"server_worlds": rows})
+
+
+def wants_world(server: ServerConfig, *, worlds: bool) -> bool:
+    """Whether something is to be made for it to begin with."""
+    described = "default" in server.fixtures and server.fixtures["default"].description
+    return bool(described) or (worlds and server.may_try_writes and is_bare(server))
+
+
+def worlds_made(run: RunContext[RunConfig]) -> dict[str, str]:
+    """Server -> id of the world that the run's tasks start from."""
+    items = set(run.ids_of(NAME))
+    columns = ("item_id", "server", "drop_reason")
+    rows = run.dataset.rows("server_worlds", columns) if items else ()
+    return {
+        row["server"]: row["item_id"]
+        for row in rows
+        if row["item_id"] in items and row["drop_reason"] is None
+    }
+
+
+def in_worlds(
+    servers: Mapping[str, ServerConfig], made: Mapping[str, str]
+) -> dict[str, ServerConfig]:
+    """The servers, each starting from the world that was made for it."""
+    return {
+        name: server.model_copy(update={"world": made.get(name, "")})
+        for name, server in servers.items()
+    }

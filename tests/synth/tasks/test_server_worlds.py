@@ -1,0 +1,208 @@
+"""Worlds that a server's own tools make, goals in them, and queries that an agent composes."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from records.tables.schemas import Row
+from sandboxes.mcp.importing import import_server
+from sandboxes.mcp.launch import load_server, server_of_command
+from sandboxes.mcp.servers import ServerConfig, ServerGoal
+from sandboxes.mcp.session import open_server
+from sandboxes.mcp.warm import WarmServers
+from synth.tasks.servers.config import ServerGoalsConfig
+from synth.tasks.servers.drafting import draft_for_server
+from synth.tasks.servers.finding import find_goals
+from synth.tasks.servers.proving import prove_on_server
+from synth.tasks.servers.worlds import is_bare, make_world, worlds_in
+from synth.tasks.stage import NO_VARIANTS
+
+pytestmark = [pytest.mark.usefixtures("sandboxed"), pytest.mark.slow]
+
+PROGRAMS = Path(__file__).parents[2] / "sandboxes" / "mcp"
+ERRANDS = server_of_command(f"python {PROGRAMS / 'errand_server.py'}")
+
+
+def call(tool: str, **arguments: Any) -> dict[str, Any]:
+    return {"tool": tool, "arguments": arguments}
+
+
+class Author:
+    """Makes a world in two rounds, the second with ids that the first one's answers show, and then
+    proposes goals in it."""
+
+    def __init__(self) -> None:
+        self.prompts: dict[str, str] = {}
+        self.ids: dict[str, str] = {}
+
+    async def structured(self, role: str, messages: Any, **asked: Any) -> Any:
+        prompt = self.prompts[asked["step"]] = messages[-1]["content"]
+        match asked["step"]:
+            case "world-0":
+                return {"calls": [call("add_list", name="Town"), call("add_list", name="Market")]}
+            case "world-1":
+                answers = prompt.split("## Calls so far")[1].splitlines()
+                made = [json.loads(line.rstrip(",")) for line in answers if line.startswith("{")]
+                self.ids = {
+                    one["arguments"]["name"]: json.loads(one["answer"])["id"] for one in made
+                }
+                town = self.ids["Town"]
+                return {
+                    "calls": [
+                        call("add_errand", list_id=town, what="post the letter", cost=2.5),
+                        call("add_errand", list_id=town, what="fetch the shoes", cost=31.0),
+                        call("add_errand", list_id="nowhere", what="lost", cost=1.0),
+                    ]
+                }
+            case "world-2" | "look":
+                return {"calls": []}
+            case "goals-0":
+                return {"goals": self.goals()}
+            case "told-0":
+                block = json.loads(prompt.split("```json\n")[1].split("\n```")[0])
+                told = {"cost": "31.0", "sum": "33.5"}
+                return {
+                    "goals": [
+                        {
+                            "number": one["number"],
+                            "fault": "",
+                            "told": [told[place["label"]] for place in one["told"]],
+                            "other_fits": "other" in one,
+                        }
+                        for one in block
+                    ]
+                }
+            case _:
+                return {"goals": []}
+
+    def goals(self) -> list[dict[str, Any]]:
+        town = self.ids["Town"]
+        none: dict[str, Any] = {"before": [], "calls": []}
+        tables = call("ask", query="select name, sql from sqlite_master")
+        summed = "select sum(cost) from errand join list on list.id = list_id where name = 'Town'"
+        look = [call("lists"), call("errands", list_id=town)]
+        dear = call("add_errand", list_id=town, what="buy a bicycle", cost=480.0)
+
+        def goal(text: str, form: str, calls: Any, **further: Any) -> dict[str, Any]:
+            base = {"goal": text, "form": form, "calls": calls, "said": [], "told": []}
+            return {**base, "twin": none, "seen_by": [], **further}
+
+        return [
+            goal(
+                "Tell me what all errands of the list Town cost together.",
+                "plain",
+                [tables, call("ask", query=summed)],
+                told=[{"call": 1, "label": "sum"}],
+            ),
+            goal(
+                "Tell me what the dearest errand on the list Town costs.",
+                "chosen",
+                look,
+                told=[{"call": 1, "label": "cost"}],
+                twin={"before": [dear], "calls": look},
+            ),
+            goal(
+                "Put a note about the letter on the list Town.",
+                "plain",
+                [look[0], call("add_errand", list_id=town, what="Go there by bus", cost=3.0)],
+            ),
+            goal(
+                "Tell me what all errands of the other list cost.",
+                "plain",
+                [tables, call("ask", query=summed.replace("Town", "Market"))],
+                told=[{"call": 1, "label": "sum"}],
+            ),
+        ]
+
+
+async def world_of(config: ServerConfig) -> tuple[list[Row], dict[str, Row], Author]:
+    tools = {row["name"]: row for row in await import_server(config)}
+    author = Author()
+    rows = await make_world(
+        config,
+        tools,
+        author,  # type: ignore[arg-type]
+        item_id="world1",
+        definition="definition",
+        model="model",
+        open_alone=open_server,
+    )
+    return rows, tools, author
+
+
+def test_a_world_is_made_once_and_every_task_starts_from_it() -> None:
+    assert is_bare(ERRANDS)
+
+    async def run() -> None:
+        [row], tools, author = await world_of(ERRANDS)
+        assert row["drop_reason"] is None
+        assert row["num_rows"] == 4, "two lists and two errands; the one on no list was refused"
+        assert [one for one in row["calls"] if "error" in one] == row["calls"][-1:]
+        worlds = worlds_in([row])["definition"]
+        config = ERRANDS.model_copy(update={"worlds": worlds, "world": "world1"})
+        assert config.identity() == ERRANDS.identity()
+        start = {"fixture": "default", "world": "world1"}
+        async with WarmServers(live=1) as warm:
+            for wanted, there in ((start, True), ({"fixture": "default"}, False), (None, True)):
+                async with warm.open(config, wanted) as server:
+                    shown = json.loads((await server.call("lists", {})).text)
+                    ids = {name: key for key, name in shown}
+                    assert ids == (author.ids if there else {})
+        goals = await find_goals(
+            config,
+            tools,
+            author,  # type: ignore[arg-type]
+            item_id="item",
+            settings=ServerGoalsConfig(rounds=1),
+            definition="definition",
+            model="model",
+            open_fresh=open_server,
+        )
+        note, other, summed, dearest = goals  # those dropped for what executing them shows first
+        assert summed["drop_reason"] is None, summed["detail"]
+        assert summed["goal"]["composed"] == ["0.query", "1.query"]
+        assert dearest["form"] == "plain", "what the dearest costs is asked with the same calls"
+        assert note["drop_reason"] == "underivable_argument", "nobody said these words"
+        assert other["drop_reason"] == "underivable_argument", "nothing showed the name Market"
+        config = config.model_copy(update={"goals": (ServerGoal.model_validate(summed["goal"]),)})
+        made = draft_for_server(
+            config, tools, "task", count=2, disclosure="mixed", variants=NO_VARIANTS
+        )
+        assert made.draft.initial_state == start
+        async with open_server(config, made.draft.initial_state) as server:
+            draft, _ = await prove_on_server(made, server)
+        assert draft.goals[0].asks[0].values == ("33.5",)
+
+    asyncio.run(run())
+
+
+def test_a_server_that_has_something_already_gets_no_world() -> None:
+    config = server_of_command(f"python {PROGRAMS / 'loan_server.py'}")
+    rows, _, author = asyncio.run(world_of(config))
+    assert rows == []
+    assert not author.prompts
+
+
+def test_a_folder_beside_the_definition_lies_in_the_workspace(tmp_path: Path) -> None:
+    folder = tmp_path / "shop"
+    (folder / "empty").mkdir(parents=True)
+    (folder / "members.json").write_text('{"members": [{"name": "Ada", "phone": "1"}]}')
+    (folder / "logo.bin").write_bytes(bytes(range(256)))
+    definition = tmp_path / "loans.yaml"
+    definition.write_text(
+        f"command: python {PROGRAMS / 'loan_server.py'}\nfixtures: {{default: {{folder: shop}}}}\n"
+    )
+    config = load_server(definition)
+
+    async def run() -> None:
+        async with open_server(config) as server:
+            assert (await server.call("member_phone", {"name": "Ada"})).text == "Ada: 1"
+            assert await server.sandbox.read_file("logo.bin") == bytes(range(256))
+            assert not (await server.sandbox.exec(["test", "-d", "empty"])).exit_code
+
+    asyncio.run(run())
+    (folder / "members.json").write_text('{"members": []}')
+    assert load_server(definition).identity() != config.identity()
