@@ -164,8 +164,10 @@ class DerivationStage(TaskStage):
 
     def can_have(self, task_id: str, operator: Operator) -> bool:
         task = self.tasks[task_id]
-        if task["server"] or is_code(task) or task["domain_id"] in self.catalogue.played:
+        if is_code(task) or task["domain_id"] in self.catalogue.played:
             return False
+        if task["server"] in self.catalogue.recorded:
+            return False  # a recorded server answers no call that was not made before
         return can_have(
             operator, task, self.catalogue.agents[task["agent_id"]], self.catalogue.tools
         )

@@ -45,11 +45,11 @@ from synth.tasks.agents.screening import (
 from synth.tasks.code_tasks import CodeTasks
 from synth.tasks.difficulty import tasks_of
 from synth.tasks.proof.extensions import load_extensions
+from synth.tasks.sources import TaskSources
 from synth.tasks.stage import (
     SERVER_VERSION,
     Dropped,
     TaskPlan,
-    TaskSources,
     make_task,
     persona_number,
     plan_tasks,

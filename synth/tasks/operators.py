@@ -22,23 +22,17 @@ from synth.tasks.config import TaskConfig
 from synth.tasks.difficulty import DerivedTask, DifficultyConfig, Operator
 from synth.tasks.goals.building import Builder
 from synth.tasks.goals.domain_tools import DomainTool, tools_of
-from synth.tasks.goals.goals import Asked, Draft, Fact, Goal, Step
+from synth.tasks.goals.goals import Asked, Draft, Goal, Step
 from synth.tasks.goals.knowledge import plain_values
 from synth.tasks.goals.rules_seen import followable
 from synth.tasks.goals.waiting import rows_near
 from synth.tasks.lengths import complexity_with
-from synth.tasks.proof.disclosure import kept_back
+from synth.tasks.on_server import changed_on_server, on_server
 from synth.tasks.proof.pace import played
 from synth.tasks.proof.proving import UnprovedError, check_passes, prove
-from synth.tasks.stage import (
-    Dropped,
-    MadeTask,
-    TaskPlan,
-    TaskSources,
-    about_words,
-    in_domain,
-    task_row,
-)
+from synth.tasks.sources import MadeTask, TaskSources
+from synth.tasks.stage import Dropped, TaskPlan, about_words, in_domain, task_row
+from synth.tasks.telling import all_when_asked, at_once
 from synth.tasks.words.brief import write_brief
 from tool_specs.domains.catalogue import is_users
 from tool_specs.domains.domain import Domain
@@ -60,10 +54,10 @@ ABOUT_GOALS: frozenset[Operator] = frozenset({"longer", "shorter"})
 
 
 def can_have(operator: Operator, task: Row, agent: Row, tools: Mapping[str, Row]) -> bool:
-    """Whether the operator can change the task, as far as its row tells. Tasks on live servers, on
-    code and on tools without programs have no operator: their proof is another one. What is said
-    when in several conversations stays."""
-    if task["domain_id"] is None or any(t not in tools for t in agent["tool_ids"]):
+    """Whether the operator can change the task, as far as its row tells. Tasks on code and on tools
+    without programs have no operator: their proof is another one. What is said when in several
+    conversations stays."""
+    if any(t not in tools for t in agent["tool_ids"]):
         return False
     brief = task["user_brief"]
     if operator not in TOOLS_ALONE and brief.get("sessions"):
@@ -73,7 +67,7 @@ def can_have(operator: Operator, task: Row, agent: Row, tools: Mapping[str, Row]
             # a tool of another domain could grant what no tool at hand can
             return task["variant"] != "irrelevant_tool"
         case "fewer_tools":
-            return any(tools[t]["domain_id"] != task["domain_id"] for t in agent["tool_ids"])
+            return not all(_is_own(tools[t], task) for t in agent["tool_ids"])
         case "less_said":
             told = [fact["goal"] for fact in brief["facts"] if fact["when"] == "opening"]
             return task["variant"] == "normal" and len(told) > len(set(told))
@@ -114,7 +108,7 @@ class Deriving:
             "round": derivation.round,
         }
         try:
-            made = self._again(parent)
+            made = await self._again(parent)
             if operator in TOOLS_ALONE:
                 agent = self._with_other_tools(derivation, parent)
                 further = len(agent["tool_ids"]) - len(self._agent(parent)["tool_ids"])
@@ -124,7 +118,7 @@ class Deriving:
                     "num_distractors": parent["num_distractors"] + further,
                 }
                 return {"tasks": [same | origin], "agents": [agent]}
-            made = self._changed(made, operator, item_id, parent)
+            made = await self._changed(made, operator, item_id, parent)
             persona = self._personas[parent["persona_id"]]
             brief = await write_brief(
                 made.draft,
@@ -145,27 +139,33 @@ class Deriving:
             return Dropped("of_another_split")
         return {"tasks": [row | origin | {"seed": parent["seed"]}]}
 
-    def _again(self, task: Row) -> MadeTask:
+    async def _again(self, task: Row) -> MadeTask:
         """The task's draft and proof, made again. UnprovedError where they are not what is stored,
         as after a change of the program."""
         if task["operator"] is None:
-            persona = self._personas[task["persona_id"]]
-            made = in_domain(
-                task["task_id"], self._agent(task), persona, self._config, self._sources
-            )
+            persona, agent = self._personas[task["persona_id"]], self._agent(task)
+            given = (task["task_id"], agent, persona, self._config, self._sources)
+            made = await on_server(*given) if task["server"] else in_domain(*given)
         else:
             parent = self._tasks[task["parent_task_id"]]
-            made = self._changed(self._again(parent), task["operator"], task["task_id"], parent)
+            made = await self._changed(
+                await self._again(parent), task["operator"], task["task_id"], parent
+            )
         plan = [step.model_dump(mode="json") for step in made.draft.plan]
         criteria = made.proof.rubric.model_dump(mode="json")["criteria"]
         if plan != task["reference_plan"] or criteria != task["rubric"]["criteria"]:
             raise UnprovedError("parent_not_reproduced")
         return made
 
-    def _changed(self, made: MadeTask, operator: Operator, item_id: str, parent: Row) -> MadeTask:
+    async def _changed(
+        self, made: MadeTask, operator: Operator, item_id: str, parent: Row
+    ) -> MadeTask:
         """What the operator makes of a draft, with its proof."""
         if operator in TOOLS_ALONE:
             return made
+        if parent["server"]:
+            agent = self._agent(parent)
+            return await changed_on_server(operator, made, agent, item_id, self._sources)
         domain = self._sources.domains[parent["domain_id"]]
         own = [t for t in self._tools(parent) if t["domain_id"] == parent["domain_id"]]
         tools = {name: tools_of(domain)[name] for name in sorted(t["name"] for t in own)}
@@ -222,7 +222,7 @@ class Deriving:
 
 
 def _is_own(tool: Row, task: Row) -> bool:
-    return tool["domain_id"] == task["domain_id"]
+    return (tool["domain_id"], tool["server"]) == (task["domain_id"], task["server"])
 
 
 def _may_lie_beside(tool: Row, names: set[str]) -> bool:
@@ -245,8 +245,8 @@ def changed_draft(
     """What an operator on goals, or on what is said when, makes of a draft; new values belong to
     `split`. Raises UnprovedError where it makes nothing of it."""
     ways: dict[str, Callable[[], Draft]] = {
-        "less_said": lambda: less_said(draft),
-        "more_said": lambda: more_said(draft),
+        "less_said": lambda: all_when_asked(draft),
+        "more_said": lambda: at_once(draft),
         "longer": lambda: longer(draft, domain, followable(domain, tools), item_id, split),
         "shorter": lambda: shorter(draft),
     }
@@ -254,21 +254,6 @@ def changed_draft(
     if changed.goals == draft.goals:
         raise UnprovedError("nothing_changed")
     return changed
-
-
-def less_said(draft: Draft) -> Draft:
-    """Every fact that the agent will ask for is told only then, but for the first of each goal."""
-    return kept_back(draft, 1.0, Random(0))  # a share of all of them draws nothing
-
-
-def more_said(draft: Draft) -> Draft:
-    """Every fact is told at once."""
-
-    def at_once(fact: Fact) -> Fact:
-        return fact.model_copy(update={"when": "opening"})
-
-    goals = [g.model_copy(update={"known": tuple(map(at_once, g.known))}) for g in draft.goals]
-    return draft.model_copy(update={"goals": tuple(goals)})
 
 
 def shorter(draft: Draft) -> Draft:

@@ -4,20 +4,16 @@ Task i belongs to agent i // tasks_per_agent and to a persona drawn from its blo
 more tasks change none of those that exist.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from records.digest import digest
 from records.seeds import rng_of, seed_of
 from records.tables.schemas import Row
 from records.tables.splits import Split, own_split, split_of
-from sandboxes.mcp.servers import ServerConfig
-from sandboxes.mcp.session import open_server
-from synth.episode.tools.cassette import NotRecordedError, OpenForProof
 from synth.episode.tools.code_environments import is_code
-from synth.episode.tools.simulator import ModelAnswers, SimulateConfig
+from synth.episode.tools.simulator import ModelAnswers
 from synth.llm.client import LLM
 from synth.llm.settings.config import RoleConfig
 from synth.prompts.templates import version_of
@@ -26,15 +22,12 @@ from synth.tasks.code_issues import write_issue
 from synth.tasks.code_tasks import CODE_VERSION, CodeTasks
 from synth.tasks.composing import DomainTasks
 from synth.tasks.config import BLOCK, TaskConfig
-from synth.tasks.goals.goals import Draft, Proof
-from synth.tasks.goals.variants import ServerVariantShares
-from synth.tasks.lengths import complexity_of
+from synth.tasks.goals.goals import Draft
+from synth.tasks.on_server import on_server
 from synth.tasks.played import make_played
 from synth.tasks.proof.extensions import NO_EXTENSIONS, Extensions
 from synth.tasks.proof.proving import UnprovedError
-from synth.tasks.proof.unsolvable import Others
-from synth.tasks.servers.drafting import draft_for_server
-from synth.tasks.servers.proving import prove_on_server
+from synth.tasks.sources import MadeTask, TaskSources, other_domains, own_tools
 from synth.tasks.words.brief import PROMPT, write_brief
 from synth.tasks.words.named_rows import named_rows
 from synth.tasks.words.readings import PROMPT as READING_PROMPT
@@ -48,18 +41,6 @@ FIRST_ROUND: dict[str, None] = dict.fromkeys(("parent_task_id", "operator", "rou
 
 SERVER_VERSION = 2
 """Raised when the same task on a real server would be made otherwise."""
-
-SERVER_ATTEMPTS = 6
-"""Choices of user goals tried for one task on a real server before it is dropped."""
-
-VARIANT_ATTEMPTS = 4
-"""After so many of them a task whose variant could not be proved becomes a normal one."""
-
-NO_VARIANTS = ServerVariantShares(missing_parameter=0.0, irrelevant_tool=0.0)
-
-
-OTHER_DOMAINS_TRIED = 6
-"""Domains from which a user goal that no tool of the agent grants is drawn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,38 +58,6 @@ class Dropped(NamedTuple):
     """An item that was made and found unfit, with a reason to count by."""
 
     reason: str
-
-
-@dataclass(frozen=True)
-class TaskSources:
-    """What tasks are made from, besides agents and personas."""
-
-    tools: Mapping[str, Row]
-    """By tool_id."""
-
-    domains: Mapping[str, Domain]
-    """By domain_id."""
-
-    servers: Mapping[str, ServerConfig]
-    """By name; empty where no sandbox can run them."""
-
-    open_server: OpenForProof = open_server
-    """How a plan gets a fresh server. `WarmServers.open` spares most of the starts."""
-
-    extensions: Extensions = NO_EXTENSIONS
-
-    simulate: SimulateConfig = field(default_factory=SimulateConfig)
-
-    code: CodeTasks = field(default_factory=lambda: CodeTasks({}))
-    """Makes the tasks on repositories and problems."""
-
-    @cached_property
-    def of_domain(self) -> Mapping[str, list[Row]]:
-        """Tools by domain_id."""
-        found: dict[str, list[Row]] = {}
-        for tool in self.tools.values():
-            found.setdefault(tool["domain_id"] or "", []).append(tool)
-        return found
 
 
 def num_agents(tasks: int, config: TaskConfig) -> int:
@@ -184,7 +133,7 @@ async def make_task(
         if is_code(agent):
             return await _on_code(plan, agent, persona, llm, sources.code, config, generator)
         if agent["server"]:
-            made = await _on_server(plan.item_id, agent, persona, config, sources)
+            made = await on_server(plan.item_id, agent, persona, config, sources)
         elif not sources.domains[agent["domain_id"]].programs:
             made = await _played(plan.item_id, agent, config, sources, llm)
         else:
@@ -195,7 +144,7 @@ async def make_task(
             item_id=plan.item_id,
             domain=made.about,
             persona=persona,
-            descriptions=[tool["description"] for tool in _own_tools(agent, sources)],
+            descriptions=[tool["description"] for tool in own_tools(agent, sources)],
         )
     except UnprovedError as error:
         return Dropped(error.reason)
@@ -204,20 +153,11 @@ async def make_task(
     return task_row(plan, agent, persona, made, brief, config, generator, ids)
 
 
-class MadeTask(NamedTuple):
-    complexity: str
-    draft: Draft
-    proof: Proof
-    about: dict[str, Any]
-    """Title and description of the domain or server, and who belongs to the rows that the task
-    names: for the words."""
-
-
 def in_domain(
     item_id: str, agent: Row, persona: Row, config: TaskConfig, sources: TaskSources
 ) -> MadeTask:
     domain = sources.domains[agent["domain_id"]]
-    names = {t["name"] for t in _own_tools(agent, sources) if t["domain_id"] == agent["domain_id"]}
+    names = {t["name"] for t in own_tools(agent, sources) if t["domain_id"] == agent["domain_id"]}
     users = {t["name"] for t in _user_tools(agent, sources)}
     # a held-out tool is not even a goal where it is not at hand
     there = sources.of_domain.get(agent["domain_id"], [])
@@ -228,7 +168,7 @@ def in_domain(
         domain,
         names,
         lacking=lacking - names - users,
-        others=_others(item_id, agent, sources),
+        others=other_domains(item_id, agent, sources),
         own=users,
         extensions=sources.extensions,
         variants=config.variants,
@@ -269,7 +209,7 @@ async def _played(
 ) -> MadeTask:
     """In an environment whose tools no program defines."""
     domain = sources.domains[agent["domain_id"]]
-    own = [t for t in _own_tools(agent, sources) if t["domain_id"] == agent["domain_id"]]
+    own = [t for t in own_tools(agent, sources) if t["domain_id"] == agent["domain_id"]]
     made = await make_played(
         item_id,
         domain,
@@ -279,40 +219,6 @@ async def _played(
         extensions=sources.extensions,
     )
     return MadeTask(*made, {"title": domain.title, "description": domain.description})
-
-
-async def _on_server(
-    item_id: str, agent: Row, persona: Row, config: TaskConfig, sources: TaskSources
-) -> MadeTask:
-    server = sources.servers.get(agent["server"])
-    if server is None:
-        raise UnprovedError("server_unavailable", agent["server"])
-    tools = {t["name"]: t for t in _own_tools(agent, sources) if t["server"] == agent["server"]}
-    about = {"title": server.title or server.name, "description": server.description}
-    failure = UnprovedError("no_goal_found")
-    complexity, count = complexity_of(config.shares, rng_of(item_id, "task"))
-    for attempt in range(SERVER_ATTEMPTS):
-        made = draft_for_server(
-            server,
-            tools,
-            item_id,
-            count=count,
-            disclosure=persona["disclosure"],
-            variants=config.server_variants if attempt < VARIANT_ATTEMPTS else NO_VARIANTS,
-            together=config.forms.together,
-            attempt=attempt,
-            others=_others(item_id, agent, sources),
-        )
-        async with sources.open_server(server, made.draft.initial_state) as running:
-            try:
-                proved = await prove_on_server(made, running, sources.extensions)
-                return MadeTask(complexity, *proved, about)
-            except UnprovedError as error:
-                failure = error
-            except NotRecordedError as error:
-                # another choice would be another task under the same id
-                raise UnprovedError("not_recorded", str(error)) from error
-    raise failure
 
 
 async def _on_code(
@@ -356,23 +262,6 @@ def _combination(draft: Draft, item_id: str) -> str:
 def _split(combination: str, agent: Row, persona: Row, config: TaskConfig) -> Split:
     own = own_split("task", combination, heldout_share=config.heldout_share)
     return split_of(own, [agent["split"], persona["split"]])
-
-
-def _own_tools(agent: Row, sources: TaskSources) -> list[Row]:
-    return [sources.tools[tool_id] for tool_id in agent["tool_ids"]]
-
-
-def _others(item_id: str, agent: Row, sources: TaskSources) -> Others | None:
-    """A few domains of which the agent has no tool; None where there are none."""
-    at_hand = {tool["domain_id"] for tool in _own_tools(agent, sources)}
-    ids = [i for i in sorted(sources.domains) if i not in at_hand]
-    drawn = rng_of(item_id, "other_worlds").sample(ids, min(OTHER_DOMAINS_TRIED, len(ids)))
-
-    def load() -> list[Domain]:
-        domains = [sources.domains[i] for i in drawn]
-        return [domain for domain in domains if domain.split == "train"]
-
-    return load if drawn else None
 
 
 def _user_tools(agent: Row, sources: TaskSources) -> list[Row]:

@@ -13,7 +13,8 @@ from synth.llm.gateway import Gateway
 from synth.tasks.config import TaskConfig
 from synth.tasks.forms.forms import ALL_PLAIN
 from synth.tasks.goals.variants import VariantShares
-from synth.tasks.stage import TaskPlan, TaskSources, make_task
+from synth.tasks.sources import TaskSources
+from synth.tasks.stage import TaskPlan, make_task
 from tests.synth.authors import GENERATOR, with_offline
 from tests.synth.clinic import PERSONA, QUIET
 from tests.synth.rollout_work import roles

@@ -30,7 +30,8 @@ from synth.tasks.code_tasks import CodeTask, CodeTasks
 from synth.tasks.composing import DomainTasks
 from synth.tasks.config import TaskConfig
 from synth.tasks.goals.goals import Draft, Proof
-from synth.tasks.stage import TaskPlan, TaskSources, make_task
+from synth.tasks.sources import TaskSources
+from synth.tasks.stage import TaskPlan, make_task
 from tests.examples import examples
 from tests.sandboxes.code.code_cases import project
 from tests.synth.authors import GENERATOR, FixedWords

@@ -16,7 +16,8 @@ from synth.tasks.goals.goals import Draft, Fact
 from synth.tasks.goals.rules_seen import followable
 from synth.tasks.operators import Deriving, can_have, changed_draft, reference_fault
 from synth.tasks.proof.proving import UnprovedError, prove
-from synth.tasks.stage import Dropped, TaskSources
+from synth.tasks.sources import TaskSources
+from synth.tasks.stage import Dropped
 from tests.synth.authors import GENERATOR
 from tests.synth.task_cases import Case, cases, domains
 from tests.synth.tasks.test_task_stage import (

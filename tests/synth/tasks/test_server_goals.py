@@ -15,12 +15,12 @@ from sandboxes.mcp.launch import server_of_command
 from sandboxes.mcp.servers import ServerConfig, ServerGoal
 from sandboxes.mcp.session import open_server
 from synth.rubrics.built_in import BUILT_IN, EpisodeCall, episode_of, state_changes
+from synth.tasks.on_server import NO_VARIANTS
 from synth.tasks.proof.proving import reference_messages
 from synth.tasks.servers.config import ServerGoalsConfig
 from synth.tasks.servers.drafting import draft_for_server
 from synth.tasks.servers.finding import find_goals
 from synth.tasks.servers.proving import prove_on_server
-from synth.tasks.stage import NO_VARIANTS
 
 pytestmark = pytest.mark.usefixtures("sandboxed")
 

@@ -13,12 +13,12 @@ from sandboxes.mcp.launch import load_server, server_of_command
 from sandboxes.mcp.servers import ServerConfig, ServerGoal
 from sandboxes.mcp.session import open_server
 from sandboxes.mcp.warm import WarmServers
+from synth.tasks.on_server import NO_VARIANTS
 from synth.tasks.servers.config import ServerGoalsConfig
 from synth.tasks.servers.drafting import draft_for_server
 from synth.tasks.servers.finding import find_goals
 from synth.tasks.servers.proving import prove_on_server
 from synth.tasks.servers.worlds import is_bare, make_world, worlds_in
-from synth.tasks.stage import NO_VARIANTS
 
 pytestmark = [pytest.mark.usefixtures("sandboxed"), pytest.mark.slow]
 

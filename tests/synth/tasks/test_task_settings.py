@@ -24,7 +24,8 @@ from synth.tasks.goals.goals import Draft, Variant
 from synth.tasks.goals.variants import ServerVariantShares, VariantShares, variant_of
 from synth.tasks.lengths import Complexity
 from synth.tasks.servers.drafting import draft_for_server
-from synth.tasks.stage import TaskPlan, TaskSources, make_task, num_personas, persona_number
+from synth.tasks.sources import TaskSources
+from synth.tasks.stage import TaskPlan, make_task, num_personas, persona_number
 from tests.sandboxes.code.code_cases import project
 from tests.synth.authors import GENERATOR, FixedWords
 from tests.synth.task_cases import SHARES, cases, domains

@@ -21,11 +21,11 @@ from synth.tasks.config import BLOCK, GrowthShares, TaskConfig
 from synth.tasks.forms.forms import ALL_PLAIN
 from synth.tasks.goals.goals import Asked, Draft, Fact, Goal
 from synth.tasks.proof.proving import UnprovedError
+from synth.tasks.sources import TaskSources
 from synth.tasks.stage import (
     STAGE_VERSION,
     Dropped,
     TaskPlan,
-    TaskSources,
     make_task,
     num_agents,
     num_personas,
