@@ -8,7 +8,7 @@ from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
 from synth.engine.plans import StageReport
 from synth.pipeline.config import RunConfig
 from synth.pipeline.server_goals import ServerGoalsStage
-from synth.pipeline.server_worlds import ServerWorldsStage
+from synth.pipeline.server_starts import ServerStartsStage
 from synth.pipeline.stages import CatalogueStage
 
 
@@ -17,4 +17,4 @@ async def build_tools(
     config: ConfigParameter[RunConfig] = RunConfig(), dataset: DatasetParameter = DEFAULT_DATASET
 ) -> list[StageReport]:
     """Write `domains` and `tools`. Each MCP server is started in a sandbox and asked."""
-    return await run_stages(config, dataset, [CatalogueStage, ServerWorldsStage, ServerGoalsStage])
+    return await run_stages(config, dataset, [CatalogueStage, ServerStartsStage, ServerGoalsStage])

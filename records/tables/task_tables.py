@@ -81,7 +81,7 @@ TASK_TABLES: tuple[TableSpec, ...] = (
         content=True,
     ),
     table(
-        "server_worlds",
+        "server_starts",
         ("item_id",),
         {
             "item_id": STR,

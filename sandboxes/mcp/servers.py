@@ -70,7 +70,7 @@ class Fixture(Config):
 
     description: str = ""
     """What there is to be, in words: "a workshop with a dozen customers and their open orders". A
-    run has the server's own tools make it, once (`synth.tasks.servers.worlds`)."""
+    run has the server's own tools make it, once (`synth.tasks.servers.filling`)."""
 
     files: dict[str, str] = Field(default_factory=dict)
     """Written into the workspace after that, by path relative to it."""
@@ -144,11 +144,11 @@ class GoalCall(Config):
 
 
 class GoalTwin(Config):
-    """Another world in which the same words ask for other calls: what shows that the goal is
+    """Another state in which the same words ask for other calls: what shows that the goal is
     decided by what is there."""
 
     before: tuple[GoalCall, ...] = Field(min_length=1)
-    """Calls that make that world out of the fixture."""
+    """Calls that make that state out of the fixture."""
 
     calls: tuple[GoalCall, ...] = Field(min_length=1)
     """Calls that grant the goal there."""
@@ -201,7 +201,7 @@ class ServerConfig(Config):
     """One MCP server. A new server from outside needs no more than name and command."""
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset(
-        {"start_timeout_s", "venv", "npm_prefix", "optional", "worlds", "world"}
+        {"start_timeout_s", "venv", "npm_prefix", "optional", "starts", "start"}
     )
     ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType(
         {"elicitation": True, "sampling": True}
@@ -272,11 +272,11 @@ class ServerConfig(Config):
     optional: bool = False
     """Left out without complaint where its command is not installed."""
 
-    worlds: dict[str, WorkspaceFiles] = Field(default_factory=dict)
-    """Worlds that runs had the server's own tools make, by their ids: what then lay in the
-    workspace. Not for definitions to say."""
+    starts: dict[str, WorkspaceFiles] = Field(default_factory=dict)
+    """What runs had the server's own tools fill it with, by id: what then lay in the workspace. Not
+    for definitions to say."""
 
-    world: str = ""
+    start: str = ""
     """The one that tasks start from now; none if empty."""
 
     slots: dict[str, tuple[str | int, ...]] = Field(default_factory=dict)

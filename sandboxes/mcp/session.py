@@ -344,26 +344,26 @@ async def empty_workspace(sandbox: Sandbox) -> None:
 
 
 def fixture_of(config: ServerConfig, wanted: Mapping[str, Any] | None) -> Fixture:
-    """The fixture of {"fixture": name, "world": id of what its tools made of it}."""
+    """The fixture of {"fixture": name, "start": id of what its tools made of it}."""
     name = (wanted or {}).get("fixture", "default")
     if name not in config.fixtures:
         known = ", ".join(config.fixtures)
         raise ConfigError(f"server {config.name} has no fixture {name!r}; it has: {known}")
     fixture = config.fixtures[name]
-    world = config.world if wanted is None else wanted.get("world", "")
-    if not world:
+    start = config.start if wanted is None else wanted.get("start", "")
+    if not start:
         return fixture
-    if world not in config.worlds:
-        raise ConfigError(f"server {config.name} has no world {world!r}: the dataset lacks it")
+    if start not in config.starts:
+        raise ConfigError(f"server {config.name} has no start {start!r}: the dataset lacks it")
     # what the setup did is in it already
-    return Fixture(contents=config.worlds[world])
+    return Fixture(contents=config.starts[start])
 
 
 @asynccontextmanager
 async def open_server(
     config: ServerConfig, fixture: Mapping[str, Any] | None = None
 ) -> AsyncIterator[McpServer]:
-    """A server in a sandbox of its own, its fixture made: {"fixture": name, "world": id}, or the
+    """A server in a sandbox of its own, its fixture made: {"fixture": name, "start": id}, or the
     default one.
 
     ConfigError where it can never start (command, fixture, a secret that is not set, no sandbox

@@ -71,8 +71,8 @@ class WarmServers:
         Waits while all slots are in use. A server that is lost or failed its user is not lent
         again.
         """
-        start = fixture or {"world": config.world}
-        key = f"{config.name}/{start.get('fixture', 'default')}/{start.get('world', '')}"
+        begins = fixture or {"start": config.start}
+        key = f"{config.name}/{begins.get('fixture', 'default')}/{begins.get('start', '')}"
         if config.resettable and not config.may_write and key not in self._unshared:
             async with self._joined(key, config, fixture) as server:
                 yield server

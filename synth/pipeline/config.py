@@ -20,7 +20,7 @@ from synth.tasks.servers.config import ServerGoalsConfig
 
 STAGES = (
     "tools",
-    "server-worlds",
+    "server-starts",
     "server-goals",
     "agents",
     "personas",

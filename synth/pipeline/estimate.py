@@ -32,7 +32,7 @@ from synth.pipeline.config import RunConfig
 from synth.pipeline.estimated_usage import NOTHING, EstimatedUsage, StageRole, Units, sum_of
 from synth.pipeline.rounds_estimate import rounds_of
 from synth.pipeline.server_goals import ServerGoalsStage
-from synth.pipeline.server_worlds import ServerWorldsStage
+from synth.pipeline.server_starts import ServerStartsStage
 from synth.pipeline.stages import (
     AgentStage,
     CalibrationStage,
@@ -111,7 +111,7 @@ async def make_pilot(run: Run[RunConfig], size: int) -> Pilot:
     """
     config, chosen = run.config, pilot_tasks(run.config, size)
     await _make(run, CatalogueStage(run))
-    await _make(run, ServerWorldsStage(run))
+    await _make(run, ServerStartsStage(run))
     await _make(run, ServerGoalsStage(run))
     numbers = {i // config.tasks.tasks_per_agent for i in chosen}
     await _make(run, AgentStage(run), numbers)

@@ -9,7 +9,7 @@ from synth.engine.context import RunContext
 from synth.engine.stages import Item, ItemResult, ShardContext
 from synth.pipeline.config import RunConfig
 from synth.pipeline.over_catalogue import OverCatalogue
-from synth.pipeline.server_worlds import in_worlds, worlds_made
+from synth.pipeline.server_starts import from_starts, starts_made
 from synth.prompts.templates import version_of
 from synth.tasks.servers.finding import PROMPTS, STAGE_VERSION, find_goals
 
@@ -26,7 +26,7 @@ class ServerGoalsStage(OverCatalogue):
         if config.server_goals.servers == "none":
             return []
         catalogue = self.catalogue
-        there = in_worlds(catalogue.servers, worlds_made(self.run))
+        there = from_starts(catalogue.servers, starts_made(self.run))
         live = [server for name, server in there.items() if name not in catalogue.recorded]
         if config.server_goals.servers == "without_goals":
             live = [server for server in live if not server.goals]
@@ -41,7 +41,7 @@ class ServerGoalsStage(OverCatalogue):
                     config.server_goals.identity(),
                     config.roles["generator"].identity(),
                     *(version_of(name) for name in PROMPTS),
-                    *([server.world] if server.world else []),
+                    *([server.start] if server.start else []),
                 ),
                 {"server": server},
             )
@@ -81,11 +81,11 @@ def goals_found(run: RunContext[RunConfig]) -> dict[str, tuple[ServerGoal, ...]]
 def with_goals(
     servers: Mapping[str, ServerConfig],
     found: Mapping[str, Sequence[ServerGoal]],
-    worlds: Mapping[str, str],
+    starts: Mapping[str, str],
 ) -> dict[str, ServerConfig]:
     """The servers with the goals of their definitions and those that were found, each starting from
-    the world that was made for it."""
+    what it was filled with."""
     return {
         name: config.model_copy(update={"goals": (*config.goals, *found.get(name, ()))})
-        for name, config in in_worlds(servers, worlds).items()
+        for name, config in from_starts(servers, starts).items()
     }

@@ -24,7 +24,7 @@ from synth.episode.tools.executors import Catalogue, OpenServer
 from synth.llm.settings.config import OFFLINE
 from synth.pipeline.config import RunConfig
 from synth.tasks.proof.extensions import load_extensions
-from synth.tasks.servers.worlds import worlds_in
+from synth.tasks.servers.filling import starts_in
 from tool_specs.domains.known import KnownDomain, KnownDomains, known_domains
 from tool_specs.importing.tool_lists import is_of
 
@@ -168,11 +168,11 @@ def catalogue_of(
     recorded = recorded_servers(config)
     servers |= {s.name: s for s in servers_of(config) if s.name in recorded}
     sources = {name: source_of(server) for name, server in servers.items()}
-    worlds = worlds_in(
-        dataset.rows("server_worlds", ("item_id", "definition", "files", "drop_reason"))
+    starts = starts_in(
+        dataset.rows("server_starts", ("item_id", "definition", "files", "drop_reason"))
     )
     servers = {
-        name: server.model_copy(update={"worlds": worlds.get(sources[name].definition, {})})
+        name: server.model_copy(update={"starts": starts.get(sources[name].definition, {})})
         for name, server in servers.items()
     }
     played = played_domains(dataset, played_of(dataset, config), config.roles["generator"])

@@ -27,7 +27,7 @@ from synth.judging.stages import CalibrationStage, CurationStage, GradingStage
 from synth.pipeline.config import RunConfig
 from synth.pipeline.over_catalogue import OverCatalogue
 from synth.pipeline.server_goals import ServerGoalsStage, goals_found, with_goals
-from synth.pipeline.server_worlds import ServerWorldsStage, worlds_made
+from synth.pipeline.server_starts import ServerStartsStage, starts_made
 from synth.pipeline.sources import (
     domains_of,
     evolved_of,
@@ -193,11 +193,11 @@ class TaskStage(OverCatalogue):
         super().__init__(run)
         self.extensions = load_extensions(run.config.extensions)
         world, live = self.catalogue, run.servers.open
-        self.found, self.worlds = goals_found(run), worlds_made(run)
+        self.found, self.starts = goals_found(run), starts_made(run)
         self.sources = TaskSources(
             tools=self.catalogue.tools,
             domains=self.catalogue.domains,
-            servers=with_goals(self.catalogue.servers, self.found, self.worlds),
+            servers=with_goals(self.catalogue.servers, self.found, self.starts),
             code=CodeTasks(self.catalogue.code, self.extensions, self.catalogue.lease),
             open_server=opening(world.cassette, world.recorded, live) if world.cassette else live,
             extensions=self.extensions,
@@ -218,9 +218,9 @@ class TaskStage(OverCatalogue):
         def further(agent: Row) -> Sequence[Any]:
             """What decides the tasks of an agent beside its own row."""
             if agent["server"]:
-                world = [self.worlds[agent["server"]]] if agent["server"] in self.worlds else []
+                start = [self.starts[agent["server"]]] if agent["server"] in self.starts else []
                 goals = [goal.id for goal in self.found.get(agent["server"], ())]
-                return [SERVER_VERSION, *goals, *world]
+                return [SERVER_VERSION, *goals, *start]
             return decided if agent["domain_id"] in played else ()
 
         plans = plan_tasks(
@@ -324,7 +324,7 @@ class RolloutStage(OverCatalogue):
 
 STAGES = (
     CatalogueStage,
-    ServerWorldsStage,
+    ServerStartsStage,
     ServerGoalsStage,
     AgentStage,
     PersonaStage,

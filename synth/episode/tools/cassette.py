@@ -131,10 +131,10 @@ def _result(row: Row, before: str | None) -> ToolResult:
 
 
 def start_name(initial_state: Mapping[str, Any]) -> str:
-    """What tells the states apart that a server's tasks begin with: its fixture, and the world that
-    was made of it."""
-    name, world = initial_state["fixture"], initial_state.get("world")
-    return f"{name}/{world}" if world else name
+    """What tells the states apart that a server's tasks begin with: its fixture, and what a run
+    has filled it with."""
+    name, start = initial_state["fixture"], initial_state.get("start")
+    return f"{name}/{start}" if start else name
 
 
 class _Start(NamedTuple):

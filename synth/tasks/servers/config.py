@@ -12,7 +12,7 @@ from records.config import Config
 class ServerGoalsConfig(Config):
     """How goals are found on servers whose definition lists none."""
 
-    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({"worlds": True})
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({"fill_bare": True})
 
     servers: Literal["without_goals", "all", "none"] = "without_goals"
     """Servers on which goals are looked for: those whose definition lists none, all, or none."""
@@ -27,6 +27,6 @@ class ServerGoalsConfig(Config):
     look_calls: int = Field(default=10, ge=0, le=40)
     """Calls that the generator may make to look around before it proposes goals."""
 
-    worlds: bool = True
+    fill_bare: bool = True
     """Whether a server that begins empty, and of which nothing else is said, is first filled by its
     own tools, so that there is something to ask for."""

@@ -74,9 +74,9 @@ def draft_for_server(
 
 
 def _start(config: ServerConfig, rng: Random) -> dict[str, Any]:
-    """What the server begins with: one of its fixtures, or the world that a run has made."""
-    if config.world:
-        return {"fixture": "default", "world": config.world}
+    """What the server begins with: one of its fixtures, or what a run has filled it with."""
+    if config.start:
+        return {"fixture": "default", "start": config.start}
     return {"fixture": rng.choice(sorted(config.fixtures))}
 
 

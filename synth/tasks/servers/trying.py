@@ -66,7 +66,7 @@ async def try_goal(
 
 
 class TriedTwin(NamedTuple):
-    """What the other world of a goal that is not plain came to."""
+    """What the other state of a goal that is not plain came to."""
 
     before: tuple[EpisodeCall, ...]
     calls: tuple[EpisodeCall, ...]
@@ -76,24 +76,24 @@ async def try_twin(
     config: ServerConfig, tried: TriedGoal, open_fresh: OpenFresh
 ) -> TriedTwin | None:
     """The goal's twin, executed; None where it has none, where it does not work, or where the
-    goal's own calls come to the same in the other world."""
+    goal's own calls come to the same in the other state."""
     goal = tried.goal
     if goal.twin is None or goal.twin.calls == goal.calls:
         return None
     before = _plan(goal.twin.before)
     hidden = incidental_of([goal])
 
-    async def in_other_world(calls: Sequence[GoalCall]) -> PlayedGoals:
+    async def in_other_state(calls: Sequence[GoalCall]) -> PlayedGoals:
         async with open_fresh(config, None) as server:
             return await play(server, [None, None], [before, _plan(calls)])
 
     try:
-        right = await in_other_world(goal.twin.calls)
+        right = await in_other_state(goal.twin.calls)
     except UnprovedError:
         return None
     twin = TriedTwin(*right.calls)
     try:
-        wrong = await in_other_world(goal.calls)
+        wrong = await in_other_state(goal.calls)
     except UnprovedError:
         return twin
     if goal.writes:

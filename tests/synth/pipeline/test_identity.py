@@ -86,6 +86,7 @@ ADDED: dict[type[JobConfig], list[str]] = {
         "server_goals.wanted=3",
         "server_goals.rounds=1",
         "server_goals.look_calls=0",
+        "server_goals.fill_bare=false",
         "difficulty.rounds=1",
         "difficulty.target=0.4",
         "difficulty.operators={longer = 1.0}",

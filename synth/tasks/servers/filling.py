@@ -1,5 +1,5 @@
-"""The world of a server that begins empty, made once by its own tools: the generator says which
-calls make it, and what lies in the workspace afterwards is what tasks start from."""
+"""What a server that begins empty is filled with, once, by its own tools: the generator says which
+calls do it, and what lies in the workspace afterwards is what tasks start from."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -17,7 +17,7 @@ from synth.rubrics.episode import is_read_only
 from synth.tasks.servers.looking import CALL, about, cut, in_short, usable_tools
 
 STAGE_VERSION = 1
-PROMPT = "server_world"
+PROMPT = "server_start"
 
 ROUNDS = 3
 """How often the generator is asked for calls, each time with what the earlier ones answered."""
@@ -25,7 +25,7 @@ ROUNDS = 3
 CALLS = 15
 """Calls of one round at most."""
 
-WORLD: dict[str, Any] = {
+START: dict[str, Any] = {
     "type": "object",
     "properties": {"calls": {"type": "array", "items": CALL, "maxItems": CALLS}},
     "required": ["calls"],
@@ -46,7 +46,7 @@ def is_bare(config: ServerConfig) -> bool:
     return not config.goals and config.fixtures == {"default": Fixture()}
 
 
-async def make_world(
+async def make_start(
     config: ServerConfig,
     tools: Mapping[str, Row],
     llm: LLM,
@@ -56,7 +56,7 @@ async def make_world(
     model: str,
     open_alone: OpenAlone,
 ) -> list[Row]:
-    """The row of `server_worlds`; none where nobody described a world and there is one already.
+    """The row of `server_starts`; none where nobody described one and something is there already.
 
     Raises what asking the generator raises, and TransientError for the server's own failure.
     """
@@ -89,7 +89,7 @@ async def make_world(
             files = await server.ended_files()
         except ConfigError as error:
             return [rows | {"drop_reason": "too_large", "detail": str(error)[:500]}]
-    again = config.model_copy(update={"worlds": {item_id: files}, "world": item_id})
+    again = config.model_copy(update={"starts": {item_id: files}, "start": item_id})
     async with open_alone(again, None) as server:
         lost = _missing(state, await server.state())
     if lost:
@@ -120,9 +120,9 @@ async def _made(
             "generator",
             prompt.messages,
             item=item_id,
-            step=f"world-{number}",
-            name="world",
-            schema=WORLD,
+            step=f"start-{number}",
+            name="start",
+            schema=START,
         )
         calls = [call for call in asked["calls"] if call["tool"] in tools]
         if not calls:
@@ -144,8 +144,8 @@ def _missing(wanted: ServerState, found: ServerState) -> str:
     return next(lost, "")
 
 
-def worlds_in(rows: Iterable[Row]) -> dict[str, dict[str, WorkspaceFiles]]:
-    """Definition of a server -> id of a world -> its files."""
+def starts_in(rows: Iterable[Row]) -> dict[str, dict[str, WorkspaceFiles]]:
+    """Definition of a server -> id of a start -> its files."""
     found: dict[str, dict[str, WorkspaceFiles]] = {}
     for row in rows:
         if row["drop_reason"] is None:

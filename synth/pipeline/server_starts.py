@@ -11,13 +11,13 @@ from synth.engine.stages import Item, ItemResult, ShardContext
 from synth.pipeline.config import RunConfig
 from synth.pipeline.over_catalogue import OverCatalogue
 from synth.prompts.templates import version_of
-from synth.tasks.servers.worlds import PROMPT, STAGE_VERSION, is_bare, make_world
+from synth.tasks.servers.filling import PROMPT, STAGE_VERSION, is_bare, make_start
 
-NAME = "server-worlds"
+NAME = "server-starts"
 
 
-class ServerWorldsStage(OverCatalogue):
-    """Worlds of servers whose fixture is described in words, or that begin empty; one item a
+class ServerStartsStage(OverCatalogue):
+    """The start of servers whose fixture is described in words, or that begin empty; one item a
     server."""
 
     name = NAME
@@ -31,7 +31,7 @@ class ServerWorldsStage(OverCatalogue):
         return [
             Item(
                 digest(
-                    "server_worlds",
+                    "server_starts",
                     STAGE_VERSION,
                     config.seed,
                     source_of(server).definition,
@@ -42,12 +42,12 @@ class ServerWorldsStage(OverCatalogue):
                 {"server": server},
             )
             for server in live
-            if self.tools_of(server) and wants_world(server, worlds=config.server_goals.worlds)
+            if self.tools_of(server) and wants_start(server, bare=config.server_goals.fill_bare)
         ]
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
         server: ServerConfig = item.data["server"]
-        rows = await make_world(
+        rows = await make_start(
             server,
             self.tools_of(server),
             shard.llm,
@@ -56,20 +56,20 @@ class ServerWorldsStage(OverCatalogue):
             model=self.run.config.roles["generator"].model_of(item.item_id, "generator"),
             open_alone=open_server,
         )
-        return ItemResult({"server_worlds": rows})
+        return ItemResult({"server_starts": rows})
 
 
-def wants_world(server: ServerConfig, *, worlds: bool) -> bool:
+def wants_start(server: ServerConfig, *, bare: bool) -> bool:
     """Whether something is to be made for it to begin with."""
     described = "default" in server.fixtures and server.fixtures["default"].description
-    return bool(described) or (worlds and server.may_try_writes and is_bare(server))
+    return bool(described) or (bare and server.may_try_writes and is_bare(server))
 
 
-def worlds_made(run: RunContext[RunConfig]) -> dict[str, str]:
-    """Server -> id of the world that the run's tasks start from."""
+def starts_made(run: RunContext[RunConfig]) -> dict[str, str]:
+    """Server -> id of the start that the run's tasks start from."""
     items = set(run.ids_of(NAME))
     columns = ("item_id", "server", "drop_reason")
-    rows = run.dataset.rows("server_worlds", columns) if items else ()
+    rows = run.dataset.rows("server_starts", columns) if items else ()
     return {
         row["server"]: row["item_id"]
         for row in rows
@@ -77,11 +77,11 @@ def worlds_made(run: RunContext[RunConfig]) -> dict[str, str]:
     }
 
 
-def in_worlds(
+def from_starts(
     servers: Mapping[str, ServerConfig], made: Mapping[str, str]
 ) -> dict[str, ServerConfig]:
-    """The servers, each starting from the world that was made for it."""
+    """The servers, each with the start that was made for it."""
     return {
-        name: server.model_copy(update={"world": made.get(name, "")})
+        name: server.model_copy(update={"start": made.get(name, "")})
         for name, server in servers.items()
     }

@@ -16,9 +16,9 @@ from sandboxes.mcp.warm import WarmServers
 from synth.tasks.on_server import NO_VARIANTS
 from synth.tasks.servers.config import ServerGoalsConfig
 from synth.tasks.servers.drafting import draft_for_server
+from synth.tasks.servers.filling import is_bare, make_start, starts_in
 from synth.tasks.servers.finding import find_goals
 from synth.tasks.servers.proving import prove_on_server
-from synth.tasks.servers.worlds import is_bare, make_world, worlds_in
 
 pytestmark = [pytest.mark.usefixtures("sandboxed"), pytest.mark.slow]
 
@@ -31,7 +31,7 @@ def call(tool: str, **arguments: Any) -> dict[str, Any]:
 
 
 class Author:
-    """Makes a world in two rounds, the second with ids that the first one's answers show, and then
+    """Fills a server in two rounds, the second with ids that the first one's answers show, and then
     proposes goals in it."""
 
     def __init__(self) -> None:
@@ -41,9 +41,9 @@ class Author:
     async def structured(self, role: str, messages: Any, **asked: Any) -> Any:
         prompt = self.prompts[asked["step"]] = messages[-1]["content"]
         match asked["step"]:
-            case "world-0":
+            case "start-0":
                 return {"calls": [call("add_list", name="Town"), call("add_list", name="Market")]}
-            case "world-1":
+            case "start-1":
                 answers = prompt.split("## Calls so far")[1].splitlines()
                 made = [json.loads(line.rstrip(",")) for line in answers if line.startswith("{")]
                 self.ids = {
@@ -57,7 +57,7 @@ class Author:
                         call("add_errand", list_id="nowhere", what="lost", cost=1.0),
                     ]
                 }
-            case "world-2" | "look":
+            case "start-2" | "look":
                 return {"calls": []}
             case "goals-0":
                 return {"goals": self.goals()}
@@ -118,14 +118,14 @@ class Author:
         ]
 
 
-async def world_of(config: ServerConfig) -> tuple[list[Row], dict[str, Row], Author]:
+async def start_of(config: ServerConfig) -> tuple[list[Row], dict[str, Row], Author]:
     tools = {row["name"]: row for row in await import_server(config)}
     author = Author()
-    rows = await make_world(
+    rows = await make_start(
         config,
         tools,
         author,  # type: ignore[arg-type]
-        item_id="world1",
+        item_id="start1",
         definition="definition",
         model="model",
         open_alone=open_server,
@@ -133,18 +133,18 @@ async def world_of(config: ServerConfig) -> tuple[list[Row], dict[str, Row], Aut
     return rows, tools, author
 
 
-def test_a_world_is_made_once_and_every_task_starts_from_it() -> None:
+def test_a_server_is_filled_once_and_every_task_starts_from_it() -> None:
     assert is_bare(ERRANDS)
 
     async def run() -> None:
-        [row], tools, author = await world_of(ERRANDS)
+        [row], tools, author = await start_of(ERRANDS)
         assert row["drop_reason"] is None
         assert row["num_rows"] == 4, "two lists and two errands; the one on no list was refused"
         assert [one for one in row["calls"] if "error" in one] == row["calls"][-1:]
-        worlds = worlds_in([row])["definition"]
-        config = ERRANDS.model_copy(update={"worlds": worlds, "world": "world1"})
+        starts = starts_in([row])["definition"]
+        config = ERRANDS.model_copy(update={"starts": starts, "start": "start1"})
         assert config.identity() == ERRANDS.identity()
-        start = {"fixture": "default", "world": "world1"}
+        start = {"fixture": "default", "start": "start1"}
         async with WarmServers(live=1) as warm:
             for wanted, there in ((start, True), ({"fixture": "default"}, False), (None, True)):
                 async with warm.open(config, wanted) as server:
@@ -179,9 +179,9 @@ def test_a_world_is_made_once_and_every_task_starts_from_it() -> None:
     asyncio.run(run())
 
 
-def test_a_server_that_has_something_already_gets_no_world() -> None:
+def test_a_server_that_has_something_already_is_not_filled() -> None:
     config = server_of_command(f"python {PROGRAMS / 'loan_server.py'}")
-    rows, _, author = asyncio.run(world_of(config))
+    rows, _, author = asyncio.run(start_of(config))
     assert rows == []
     assert not author.prompts
 
