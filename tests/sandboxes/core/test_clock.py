@@ -58,6 +58,21 @@ def test_python_stands_still_and_still_waits() -> None:
     assert inside(base_python(), "-c", PYTHON) == EXPECTED
 
 
+SUBTYPES = """
+import datetime
+class Moment(datetime.datetime): pass
+print(Moment.now(), type(Moment.now()) is Moment, isinstance(datetime.datetime.now(), Moment))
+print(datetime.datetime.__basicsize__, type(datetime.datetime) is type)
+"""
+
+
+def test_types_that_derive_from_those_of_time_are_as_they_would_be() -> None:
+    """Extension types derive from them as well, and lay out memory by the size of the real ones."""
+    size = datetime.__basicsize__
+    said = f"{INSTANT.replace('T', ' ')} True False\n{size} True\n"
+    assert inside(base_python(), "-c", SUBTYPES) == said
+
+
 @pytest.mark.skipif(shutil.which("node", path="/usr/bin") is None, reason="no node in /usr/bin")
 def test_node_stands_still() -> None:
     script = "console.log(Date.now(), new Date().toISOString(), new Date(0).getTime())"
