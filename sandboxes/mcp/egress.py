@@ -18,12 +18,14 @@ import itertools
 import logging
 import re
 import socket
+from base64 import b64encode
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -55,6 +57,18 @@ class Destination(NamedTuple):
     port: int
     address: Address | None
     """Where it is, if it is not looked up: then it may be a private address, too."""
+
+
+class UpstreamProxy(NamedTuple):
+    """A proxy that leads on, of the user's own settings."""
+
+    host: str
+    port: int
+    scheme: str
+    """How it is spoken to: http or https."""
+
+    user: str | None
+    """`USER:PASSWORD`, which nothing inside is told."""
 
 
 def destination(entry: str) -> Destination:
@@ -94,10 +108,19 @@ class Egress:
     """The proxy of one server. `socket` is where it listens while `open_egress` is open."""
 
     def __init__(
-        self, name: str, hosts: Iterable[str], *, clean: Callable[[str], str] = str
+        self,
+        name: str,
+        hosts: Iterable[str],
+        *,
+        clean: Callable[[str], str] = str,
+        private: bool = False,
+        upstream: Mapping[tuple[str, int], "UpstreamProxy"] = MappingProxyType({}),
     ) -> None:
-        """`clean` takes secrets out of what is logged: a name that is asked for may hold one."""
+        """`clean` takes secrets out of what is logged: a name that is asked for may hold one.
+        `private`: the declared names may lead to private addresses, as those of the user's own
+        settings do. `upstream`: the proxies through which some of them are reached."""
         self.name, self._clean = name, clean
+        self._private, self._upstream = private, upstream
         declared = [destination(host) for host in hosts]
         self._declared = {(one.host, one.port): one.address for one in declared}
         self._slots = asyncio.Semaphore(AT_ONCE)
@@ -105,7 +128,8 @@ class Egress:
         self._closed = False
         self.passed: Counter[str] = Counter()
         """Connections made, by host and port."""
-        self.refused = 0
+        self.refusals: Counter[str] = Counter()
+        """Connections not made, by what the program inside was told."""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection from inside, to its end."""
@@ -139,8 +163,8 @@ class Egress:
             wanted = request_of(head)
             out_reader, out_writer = await self._connected(wanted.host, wanted.port)
         except RefusedError as error:
-            self.refused += 1
             why = self._clean(str(error))
+            self.refusals[why] += 1
             log.warning("server %s: a connection was refused: %s", self.name, why)
             said = f"{error}\n".encode()
             writer.write(b"HTTP/1.1 %d Refused\r\ncontent-type: text/plain\r\n" % error.status)
@@ -160,7 +184,12 @@ class Egress:
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         if (host, port) not in self._declared:
             raise RefusedError(403, f"{host}:{port} is not among the hosts that are declared")
-        addresses = await looked_up(host, self._declared[host, port])
+        if (proxy := self._upstream.get((host, port))) is not None:
+            found = await through(proxy, host, port)
+            self.passed[f"{host}:{port}"] += 1
+            return found
+        known = self._declared[host, port]
+        addresses = await looked_up(host, known, private=self._private)
         for address in addresses:  # connected to by number: asked again, a name may lie
             with contextlib.suppress(OSError, TimeoutError):
                 async with asyncio.timeout(CONNECT_S):
@@ -209,9 +238,10 @@ _lookups = ThreadPoolExecutor(8, thread_name_prefix="egress-lookup")
 take those in which the rest of the program waits for files."""
 
 
-async def looked_up(host: str, known: Address | None) -> list[Address]:
-    """Where to connect to. A name leads to public addresses alone, unless its entry has one: who
-    owns a name could else have it lead to this machine, or to another behind its walls."""
+async def looked_up(host: str, known: Address | None, *, private: bool = False) -> list[Address]:
+    """Where to connect to. A name leads to public addresses alone, unless its entry has one or
+    `private` says otherwise: who owns a name could else have it lead to this machine, or to another
+    behind its walls."""
     if known is not None:
         return [known]
     ask = partial(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM)
@@ -223,8 +253,8 @@ async def looked_up(host: str, known: Address | None) -> list[Address]:
         why = f"cannot be looked up within {LOOKUP_S:g} s" if slow else "cannot be looked up"
         raise RefusedError(504 if slow else 502, f"{host} {why}") from error
     addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
-    if public := [address for address in addresses if is_public(address)]:
-        return public
+    if allowed := [address for address in addresses if private or is_public(address)]:
+        return allowed
     raise RefusedError(
         403, f"{host} leads to no public address; declare {host}=ADDRESS if that is meant"
     )
@@ -243,6 +273,31 @@ def is_public(address: Address) -> bool:
             return is_public(inner)
         return address.is_global and address in GLOBAL_UNICAST
     return address.is_global and not address.is_multicast
+
+
+async def through(
+    proxy: UpstreamProxy, host: str, port: int
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A tunnel of another proxy. RefusedError where it makes none."""
+    to = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    head = f"CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n"
+    if proxy.user is not None:
+        head += f"Proxy-Authorization: Basic {b64encode(proxy.user.encode()).decode()}\r\n"
+    where = f"through the proxy {proxy.host}:{proxy.port}"
+    try:
+        async with asyncio.timeout(CONNECT_S):
+            encrypted = True if proxy.scheme == "https" else None
+            reader, writer = await asyncio.open_connection(proxy.host, proxy.port, ssl=encrypted)
+            writer.write(f"{head}\r\n".encode())
+            answer = await reader.readuntil(b"\r\n\r\n")
+    except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+        raise RefusedError(502, f"{to} cannot be reached {where}") from error
+    status = answer.split(b" ", 2)[1:2]
+    if status != [b"200"]:
+        writer.close()
+        said = answer.partition(b"\r\n")[0].decode("latin-1")[:100]
+        raise RefusedError(502, f"{to} cannot be reached {where}, which said {said!r}")
+    return reader, writer
 
 
 async def copied(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 
 from records.digest import canonical_json
 from records.errors import ConfigError, ItemError
+from records.new_folder import new_folder
 from records.store.dataset import Dataset
 from records.tables.schemas import JSON, STR, STRS, Row
 from records.tables.splits import SPLITS
@@ -46,7 +47,6 @@ from synth.publish.export_messages import (
     with_object_arguments,
     with_reasoning,
 )
-from synth.publish.new_folder import new_folder
 
 Format = Literal["hf", "openai"]
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from records.new_folder import new_folder
 from records.store.dataset import Dataset
-from synth.publish.new_folder import new_folder
 
 
 def export_into(folder: Path, dataset_root: Path) -> None:

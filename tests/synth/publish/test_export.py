@@ -14,6 +14,7 @@ import yaml
 from markdown_it import MarkdownIt
 
 from records.errors import ConfigError, ItemError, SynthError
+from records.new_folder import new_folder
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.llm.wire.reasoning import cut_reasoning
@@ -26,7 +27,6 @@ from synth.publish.export_messages import (
     with_object_arguments,
     with_reasoning,
 )
-from synth.publish.new_folder import new_folder
 from tests.killing import killed_everywhere
 from tests.synth.publish.export_work import export_into, write_folder
 from tests.synth.publish.judged import curate, decision

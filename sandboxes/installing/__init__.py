@@ -1,0 +1,1 @@
+"""Installing packages of servers, from the indexes of the user's own settings and nowhere else."""
