@@ -65,9 +65,12 @@ def site_packages(venv: Path | None) -> Path:
     return folder
 
 
+def packages_inside() -> str:
+    return f"{ENVIRONMENT}/lib/python{VERSION}/site-packages"
+
+
 def environment_binds(packages: Path) -> tuple[Bind, ...]:
-    target = f"{ENVIRONMENT}/lib/python{VERSION}/site-packages"
-    return (*base_binds(), Bind(source=str(packages), target=target))
+    return (*base_binds(), Bind(source=str(packages), target=packages_inside()))
 
 
 def environment_files() -> dict[str, str]:

@@ -12,6 +12,8 @@ from records.errors import ConfigError
 from sandboxes.core import python_env
 from sandboxes.core.template import BASE_ENV, Bind, SandboxTemplate
 from sandboxes.mcp.contents import files_of
+from sandboxes.mcp.packages.invocations import invocation_of
+from sandboxes.mcp.packages.kept import kept_packages, program_of
 from sandboxes.mcp.servers import ServerConfig
 from tool_specs.domains.loading import checked, read_yaml
 
@@ -23,13 +25,14 @@ SCRIPTS = "/opt/server"
 PROGRAMS = (".py", ".js", ".mjs", ".cjs")
 """Endings of scripts that are shown inside where a command names them."""
 
-DOWNLOADERS = {
-    "uvx": "pip install",
-    "pipx": "pip install",
-    "npx": "npm install --prefix .venv/npm",
-    "bunx": "npm install --prefix .venv/npm",
-    "docker": "as a Python or npm package",
+NOT_RUN = {
+    "docker": "a container is not started in a sandbox: give the server as a Python or npm package "
+    "(uvx, npx), or a program that is installed here",
+    "uv": "of uv only uvx and uv tool run are understood: make a virtual environment with what "
+    "the server needs (uv venv; uv pip install) and name its program by its path there",
 }
+NOT_RUN["podman"] = NOT_RUN["docker"]
+"""Programs that cannot start a server in a sandbox, and what to do instead."""
 
 
 def server_of_command(line: str, *, writes: bool | None = None) -> ServerConfig:
@@ -41,14 +44,17 @@ def server_of_command(line: str, *, writes: bool | None = None) -> ServerConfig:
         raise ConfigError(f"server command {line!r} is not a command line: {error}") from error
     if not words:
         raise ConfigError(f"server command {line!r} is empty")
-    shown = shown_inside(words, Path())
-    return ServerConfig(
-        name=name_of([*(bind.target for bind in shown.binds), shown.command[0]][0]),
+    called = invocation_of(words)
+    shown = shown_inside([called.program, *called.arguments] if called else words, Path())
+    config = ServerConfig(
+        name=name_of(shown.command[0] if called or not shown.binds else shown.binds[0].target),
         command=shown.command,
+        packages=called and called.packages,
         venv=shown.venv,
         binds=shown.binds,
         writes=writes,
     )
+    return with_packages(config)
 
 
 def load_server(path: Path) -> ServerConfig:
@@ -62,19 +68,45 @@ def load_server(path: Path) -> ServerConfig:
     command = given.get("command")
     words = shlex.split(command) if isinstance(command, str) else command
     if isinstance(words, list) and words and all(isinstance(word, str) for word in words):
+        called = invocation_of(words)
+        if called is not None:
+            words = [called.program, *called.arguments]
+            given["packages"] = called.packages.model_dump()
         shown = shown_inside(words, path.parent)
         given["command"] = list(shown.command)
         given["binds"] = [*(bind.model_dump() for bind in shown.binds), *given.get("binds", ())]
         if shown.venv is not None:
             given.setdefault("venv", str(shown.venv))
-    config = checked(ServerConfig, given, origin=str(path))
+    return with_packages(with_folders(checked(ServerConfig, given, origin=str(path)), path.parent))
+
+
+def with_folders(config: ServerConfig, folder: Path) -> ServerConfig:
+    """The server with what lies in the folders that its fixtures name, relative to `folder`."""
     fixtures = {
-        name: fixture.model_copy(update={"contents": files_of(path.parent / fixture.folder)})
+        name: fixture.model_copy(update={"contents": files_of(folder / fixture.folder)})
         for name, fixture in config.fixtures.items()
         if fixture.folder is not None
     }
-    return (
-        config.model_copy(update={"fixtures": config.fixtures | fixtures}) if fixtures else config
+    return config.model_copy(update={"fixtures": config.fixtures | fixtures})
+
+
+def with_packages(config: ServerConfig) -> ServerConfig:
+    """The server with the packages that are kept for it, its command the program that they have. As
+    it is where it has none, or they are not installed yet (`sandboxes.installing`)."""
+    packages = config.packages
+    if packages is None or (kept := kept_packages(packages)) is None:
+        return config
+    program, *arguments = config.command
+    try:
+        program = program_of(packages, kept.folder, program)
+    except ConfigError as error:
+        raise ConfigError(f"server {config.name}: {error}") from None
+    return config.model_copy(
+        update={
+            "command": (program, *arguments),
+            "packages": packages.model_copy(update={"locked": kept.lock.packages}),
+            "venv" if packages.kind == "python" else "npm_prefix": kept.folder,
+        }
     )
 
 
@@ -141,30 +173,44 @@ class Launch(NamedTuple):
 def launch_of(config: ServerConfig) -> Launch:
     """How to start the server. ConfigError, naming the command, where nothing provides it."""
     command, *arguments = config.command
+    if config.packages is not None and not config.packages.locked:
+        raise ConfigError(
+            f"server {config.name}: {', '.join(config.packages.requirements)} is not installed "
+            "yet; `synth tools import --server` and `synth run` install it"
+        )
     packages = python_env.site_packages(config.venv)
     if command in ("python", "python3"):
         return python_launch(config, packages, [python_env.PYTHON, *arguments])
     if (script := python_env.script_argv(command, packages)) is not None:
         return python_launch(config, packages, [*script, *arguments])
+    if config.packages is not None and (packages / "bin" / command).is_file():
+        return python_launch(config, packages, [*bundled_argv(command, packages), *arguments])
     prefix = config.npm_prefix or Path(sys.prefix) / "npm"
     if (prefix / "node_modules" / ".bin" / command).exists():
         return node_launch(config, prefix, arguments)
     if command == "node":
-        node, binds = node_program(config)
+        node, binds = node_program(f"server {config.name}")
         return Launch(template_of(config, binds=binds), [node, *arguments])
     if any(bind.target == command for bind in config.binds):
         return Launch(template_of(config, preload_clock=True), [*config.command])
-    if command in DOWNLOADERS:
-        raise ConfigError(
-            f"server {config.name}: {command} would download its package, and a sandbox has no "
-            f"network; install the package ({DOWNLOADERS[command]}) and name its own command"
-        )
+    if command in NOT_RUN:
+        raise ConfigError(f"server {config.name}: {NOT_RUN[command]}")
     if (path := shutil.which(command, path=BASE_ENV["PATH"])) is None:
         raise ConfigError(
             f"server {config.name}: command {command!r} does not exist: no package in {packages} "
             f"and none in {prefix} provides it, and it is not a program of the system"
         )
     return Launch(template_of(config, preload_clock=command != "node"), [path, *arguments])
+
+
+def bundled_argv(command: str, packages: Path) -> list[str]:
+    """How to run a program that a package brings along as a file."""
+    inside = f"{python_env.packages_inside()}/bin/{command}"
+    with (packages / "bin" / command).open("rb") as file:
+        first = file.readline(200)
+    return (
+        [python_env.PYTHON, inside] if first.startswith(b"#!") and b"python" in first else [inside]
+    )
 
 
 def python_launch(config: ServerConfig, packages: Path, argv: list[str]) -> Launch:
@@ -178,19 +224,19 @@ def python_launch(config: ServerConfig, packages: Path, argv: list[str]) -> Laun
 
 
 def node_launch(config: ServerConfig, prefix: Path, arguments: list[str]) -> Launch:
-    node, binds = node_program(config)
+    node, binds = node_program(f"server {config.name}")
     binds = (Bind(source=str(prefix / "node_modules"), target=f"{NPM}/node_modules"), *binds)
     script = f"{NPM}/node_modules/.bin/{config.command[0]}"
     return Launch(template_of(config, binds=binds), [node, script, *arguments])
 
 
-def node_program(config: ServerConfig) -> tuple[str, tuple[Bind, ...]]:
+def node_program(what: str) -> tuple[str, tuple[Bind, ...]]:
     """The path of node inside, and what is shown for it: of one in a home, such as a version
     manager's, the program alone. ConfigError where there is none."""
     if (node := shutil.which("node", path=BASE_ENV["PATH"])) is not None:
         return node, ()
     if (own := shutil.which("node")) is None:
-        raise ConfigError(f"server {config.name} needs node, which is not installed")
+        raise ConfigError(f"{what} needs node, which is not installed: install Node.js")
     return NODE, (Bind(source=str(Path(own).resolve()), target=NODE),)
 
 

@@ -16,6 +16,7 @@ from sandboxes.core.template import Bind, Limits
 from sandboxes.mcp.contents import WorkspaceFiles
 from sandboxes.mcp.egress import destination
 from sandboxes.mcp.forwarding import is_set_by_us
+from sandboxes.mcp.packages.requested import ServerPackages
 from tool_specs.domains.loading import definitions_in
 
 FOLDER = Path(__file__).parent / "servers"
@@ -204,7 +205,7 @@ class ServerConfig(Config):
         {"start_timeout_s", "venv", "npm_prefix", "optional", "starts", "start"}
     )
     ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType(
-        {"elicitation": True, "sampling": True}
+        {"elicitation": True, "sampling": True, "packages": None}
     )
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
@@ -221,6 +222,10 @@ class ServerConfig(Config):
     npm_prefix: Path | None = None
     """The folder whose `node_modules` provides the command; `npm` in the running environment if
     None."""
+
+    packages: ServerPackages | None = None
+    """What is installed before it starts, and provides its command: `uvx` and `npx` in a definition
+    come to this."""
 
     binds: tuple[Bind, ...] = ()
     env: dict[str, str] = Field(default_factory=dict)

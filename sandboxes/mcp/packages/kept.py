@@ -107,16 +107,16 @@ def keeping(packages: ServerPackages, lock: PackageLock) -> Iterator[Path]:
         (folder / LOCK).write_text(f"{text}\n", encoding="utf-8")
 
 
-def site_of(folder: Path) -> Path:
+def site_below() -> Path:
     """Where Python packages stand, so that the folder is a virtual environment to `python_env`."""
-    return folder / "lib" / f"python{python_env.VERSION}" / "site-packages"
+    return Path("lib") / f"python{python_env.VERSION}" / "site-packages"
 
 
 def program_of(packages: ServerPackages, folder: Path, wanted: str) -> str:
     """The program that the command means. ConfigError, with those that there are, where the
     packages do not have it."""
     is_python, main = packages.kind == "python", packages.requirements[0]
-    found = python_programs(site_of(folder)) if is_python else node_programs(folder)
+    found = python_programs(folder / site_below()) if is_python else node_programs(folder)
     own = [name for name, package in found.items() if _same(package, packages.main)]
     if not packages.own_program and wanted in found:
         return wanted

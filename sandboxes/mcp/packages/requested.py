@@ -38,12 +38,14 @@ class ServerPackages(Config):
     def main(self) -> str:
         """The name of the first package."""
         first = self.requirements[0]
-        pattern = r"@?[^@]+" if self.kind == "node" else r"[A-Za-z0-9._-]+"
-        match = re.match(pattern, first)
-        assert match is not None
-        return match[0]
+        return node_name(first) if self.kind == "node" else re.split(r"[^\w.-]", first)[0]
 
 
 def normal_name(name: str) -> str:
     """A name of a Python package as an index compares it."""
     return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def node_name(requirement: str) -> str:
+    """The name in `@SCOPE/PACKAGE@1.2.3`."""
+    return requirement[0] + requirement[1:].partition("@")[0]

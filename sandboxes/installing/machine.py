@@ -1,0 +1,119 @@
+"""The sandbox in which packages are installed, and what is told of an installation that fails."""
+
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from records.errors import ConfigError
+from sandboxes.core.network import AUTHORITIES
+from sandboxes.core.programs import last_words
+from sandboxes.core.sandbox import ExecResult, Sandbox
+from sandboxes.core.template import WORKSPACE, Bind, Limits, SandboxTemplate
+from sandboxes.installing.sources import HOSTS, IndexSources
+from sandboxes.lending.leases import lease
+from sandboxes.mcp.egress import Egress, open_egress
+from sandboxes.mcp.forwarding import reaching, start_forwarder
+from sandboxes.mcp.packages.kept import PackageLock
+
+INSTALLER = SandboxTemplate(
+    hostname="installer",
+    recycle=False,
+    limits=Limits(
+        timeout_s=900,
+        memory_mb=4096,
+        processes=128,
+        cpus=2.0,
+        output_bytes=32_000_000,
+        disk_mb=2048,
+        open_files=4096,
+    ),
+)
+
+OWN_AUTHORITIES = f"{WORKSPACE}/authorities.pem"
+LOGIN_REFUSED = re.compile(r"\b(401|403) (Client Error|Unauthorized|Forbidden)|\bE40[13]\b")
+CERTIFICATE = re.compile(r"CERTIFICATE_VERIFY_FAILED|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)|CERT_HAS")
+
+
+class InstalledTree(NamedTuple):
+    """Packages as they were installed in a sandbox, which still runs."""
+
+    sandbox: Sandbox
+    place: str
+    """The folder inside that holds them."""
+
+    below: Path
+    """Where it belongs in the folder that is kept."""
+
+    lock: PackageLock
+    finish: Callable[[Path], None] = lambda folder: None
+    """What is left to do in the kept folder."""
+
+
+class Installer(NamedTuple):
+    """A sandbox that reaches the indexes of some settings and nothing else."""
+
+    sandbox: Sandbox
+    sources: IndexSources
+    egress: Egress
+    authorities: str
+    """The file inside with the certificates to trust."""
+
+    def clean(self, text: str) -> str:
+        return self.sources.redactor().text(text)
+
+    def failed(self, what: str, done: ExecResult, log: str) -> ConfigError:
+        """What kept the installation from working, where that is not about one package: its
+        output says it, and so do the connections that were not made."""
+        manager, indexes = self.sources.manager, self.sources.shown
+        said = (
+            f"{log}\n{done.stdout.decode(errors='replace')}\n{done.stderr.decode(errors='replace')}"
+        )
+        undeclared = [one for one in self.egress.refusals if "not among the hosts" in one]
+        if done.out_of_memory or "No space left on device" in said or "ENOSPC" in said:
+            disk = INSTALLER.limits.disk_mb
+            why = f"its packages are too much for the sandbox ({disk} MB on disk)"
+        elif done.timed_out:
+            why = f"it took longer than {INSTALLER.limits.timeout_s:g} s"
+        elif undeclared:
+            host = undeclared[0].partition(" ")[0]
+            why = (
+                f"the {manager} index {indexes} leads to {host}, which is no index of your "
+                f"settings; if its files are there, set {HOSTS}={host}"
+            )
+        elif CERTIFICATE.search(said):
+            why = (
+                f"the certificate of the {manager} index {indexes} is not trusted; name its "
+                f"authority in {manager}'s setting {'cert' if manager == 'pip' else 'cafile'}"
+            )
+        elif LOGIN_REFUSED.search(said):
+            why = (
+                f"the {manager} index {indexes} refuses the login, or lets nobody in without one; "
+                f"give it in {manager}'s settings"
+            )
+        elif self.egress.refusals:
+            why = (
+                f"the {manager} index cannot be reached: {next(iter(self.egress.refusals))}; it is "
+                f"that of {manager}'s settings ({indexes})"
+            )
+        else:
+            last = last_words(done.stderr) or f"exit code {done.exit_code}"
+            why = f"{manager}, asking {indexes}, said: {last}"
+        return ConfigError(self.clean(f"cannot install {what}: {why}"))
+
+
+@asynccontextmanager
+async def installer(
+    sources: IndexSources, *, binds: tuple[Bind, ...] = ()
+) -> AsyncIterator[Installer]:
+    egress = sources.egress()
+    async with open_egress(egress) as socket:
+        template = INSTALLER.model_copy(update={"binds": binds})
+        async with lease(reaching(template, socket)) as sandbox:
+            await start_forwarder(sandbox)
+            authorities = AUTHORITIES
+            if sources.authorities is not None:
+                authorities = OWN_AUTHORITIES
+                await sandbox.write_file(authorities, sources.authorities)
+            yield Installer(sandbox, sources, egress, authorities)
