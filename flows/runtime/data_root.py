@@ -13,7 +13,7 @@ from pydantic import BeforeValidator
 
 from flows.runtime.settings import data_root, flow_keys
 from records.errors import ConfigError
-from sandboxes.mcp.launch import load_server
+from sandboxes.mcp.client_files import is_server_file, servers_in
 from sandboxes.mcp.servers import ServerConfig
 from synth.engine.context import ConfigT
 from synth.engine.job_config import JobConfig
@@ -87,8 +87,8 @@ def check_paths(paths: Iterable[tuple[str, str]]) -> None:
 def _own_servers(config: JobConfig) -> Iterator[ServerConfig]:
     """Of every definition file that is there; built-in servers are shown nothing of the host."""
     for name in getattr(config, "servers", ()):
-        if name.endswith((".yaml", ".yml")) and Path(name).is_file():
-            yield load_server(Path(name))
+        if is_server_file(name) and Path(name).is_file():
+            yield from servers_in(Path(name))
 
 
 def _check_server(server: ServerConfig) -> None:
@@ -127,5 +127,5 @@ def _paths(config: JobConfig, dataset: str) -> Iterator[tuple[str, str]]:
             yield "config.sources.path", source.path
     for setting in ("domains", "servers", "code"):
         for name in getattr(config, setting, ()):
-            if name.endswith((".yaml", ".yml")):  # else the name of a built-in one
+            if is_server_file(name):  # else the name of a built-in one
                 yield f"config.{setting}", name

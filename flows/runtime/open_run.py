@@ -16,7 +16,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from flows.runtime.progress import StageProgress
+from flows.runtime.progress import StageProgress, log
 from flows.runtime.settings import live_servers
 from offline_llm.app import create_app
 from records.errors import BudgetError, PendingError, UnavailableError
@@ -43,7 +43,7 @@ from synth.llm.ledger import journalled_rows, spent_in
 from synth.llm.probing.probe import probe
 from synth.llm.profiles import Profiles, read_profiles, write_profiles
 from synth.pipeline.config import RunConfig
-from synth.pipeline.sources import calls_tools, check_sources
+from synth.pipeline.sources import calls_tools, check_sources, install_servers
 from synth.rephrasing.stage import sources_of
 from synth.rephrasing.writing.config import RephraseConfig
 
@@ -84,6 +84,8 @@ async def open_run(
     dataset, an endpoint that cannot do its role; PendingError at the end, where items were tried in
     vain for what is around them.
     """
+    if isinstance(config, RunConfig):
+        await install_servers(config, say=log.info)
     _check(config)  # before a folder is made for a run that cannot be
     live = live_servers()
     progress = StageProgress()

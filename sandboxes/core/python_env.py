@@ -100,9 +100,22 @@ def console_scripts(packages: Path) -> dict[str, str]:
 def script_argv(command: str, packages: Path) -> list[str] | None:
     """How to run an installed command inside, where its script and shebang do not exist."""
     target = console_scripts(packages).get(command)
-    if target is None:
-        return None
+    return None if target is None else [PYTHON, "-c", _script(command, target)]
+
+
+def environment_programs(packages: Path) -> dict[str, str]:
+    """Every installed command as a file of /opt/env/bin, which is empty otherwise: scripts of the
+    outside name an interpreter that is not there."""
+    found = console_scripts(packages).items()
+    return {
+        f"{ENVIRONMENT}/bin/{command}": f"#!{PYTHON}\n{_script(command, target)}\n"
+        for command, target in found
+        if "/" not in command and not command.startswith("python")
+    }
+
+
+def _script(command: str, target: str) -> str:
     module, _, function = target.partition("[")[0].strip().partition(":")
     run = f"import sys; from {module} import {function.split('.')[0]} as f; "
     call = "f" + "".join(f".{part}" for part in function.split(".")[1:])
-    return [PYTHON, "-c", f"{run}sys.argv[0] = {command!r}; sys.exit({call}())"]
+    return f"{run}sys.argv[0] = {command!r}; sys.exit({call}())"

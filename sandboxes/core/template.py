@@ -1,6 +1,8 @@
 """What a sandbox is made of: its files, environment, clock and limits. Starts nothing."""
 
-from typing import Annotated, ClassVar, Self
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -88,12 +90,16 @@ class SandboxTemplate(Config):
     lent again stands in `sandboxes.local.clean`."""
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"recycle"})
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({"programs": {}})
 
     binds: tuple[Bind, ...] = ()
     """Beside /usr, which is always there. Never a home, the checkout or a dataset."""
 
     files: dict[InsidePath, str] = Field(default_factory=dict)
     """Read-only files written into the root, by path."""
+
+    programs: dict[InsidePath, str] = Field(default_factory=dict)
+    """As `files`, and can be run."""
 
     links: dict[InsidePath, str] = Field(default_factory=dict)
     """Symbolic links in the root: path -> target."""
@@ -125,7 +131,9 @@ class SandboxTemplate(Config):
 
     @model_validator(mode="after")
     def _network_sees_nothing(self) -> Self:
-        shown = [name for name in ("binds", "files", "links", "env") if getattr(self, name)]
+        shown = [
+            name for name in ("binds", "files", "programs", "links", "env") if getattr(self, name)
+        ]
         if self.network and shown:
             raise ValueError(
                 f"a sandbox with network is shown nothing of the caller's, got {', '.join(shown)}"

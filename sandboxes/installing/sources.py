@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
+from urllib import request
 from urllib.parse import unquote, urlsplit, urlunsplit
-from urllib.request import getproxies_environment, proxy_bypass_environment
 
 from records.errors import ConfigError
 from sandboxes.mcp.egress import Egress, UpstreamProxy
@@ -49,7 +49,7 @@ class IndexSources(NamedTuple):
     def redactor(self) -> Redactor:
         """Takes every secret of the settings out of a text."""
         texts = {*self.secrets, *(secret_in(self.proxy) if self.proxy else ())}
-        for url in getproxies_environment().values():
+        for url in request.getproxies_environment().values():
             texts |= {*secret_in(url)}
         return Redactor({f"of {self.manager} {n}": text for n, text in enumerate(sorted(texts), 1)})
 
@@ -72,10 +72,10 @@ class IndexSources(NamedTuple):
             raise ConfigError(f"{self.manager}'s settings: {error}") from error
 
     def _proxy_for(self, name: str, port: int) -> str | None:
-        found = getproxies_environment()
+        found = request.getproxies_environment()
         if self.proxy is not None:
             return self.proxy
-        if proxy_bypass_environment(f"{name}:{port}", found) or is_loopback(name):
+        if request.proxy_bypass_environment(f"{name}:{port}", found) or is_loopback(name):
             return None
         return found.get("https" if port == PORTS["https"] else "http") or found.get("all")
 

@@ -151,16 +151,18 @@ def contents(template: SandboxTemplate, without: Set[Protection]) -> tuple[list[
         files |= network_files()
     if template.clock is not None:
         files |= {path: text.encode() for path, text in clock.clock_files().items()}
-    args = [*folders([*binds, *files, *template.links]), *system(without)]
+    programs = {path: text.encode() for path, text in template.programs.items()}
+    args = [*folders([*binds, *files, *programs, *template.links]), *system(without)]
     writable = {b.target for b in template.binds if Protection.READ_ONLY in without}
     for target, source in sorted(binds.items()):
         args += ["--bind" if target in writable else "--ro-bind", source, target]
     for path, target in sorted(template.links.items()):
         args += ["--symlink", target, path]
     fds = []
-    for path, data in sorted(files.items()):
-        fds.append(fd := memory_file(path, data))
-        args += ["--perms", "0444", "--file", str(fd), path]
+    for mode, written in (("0444", files), ("0555", programs)):
+        for path, data in sorted(written.items()):
+            fds.append(fd := memory_file(path, data))
+            args += ["--perms", mode, "--file", str(fd), path]
     return args, fds
 
 

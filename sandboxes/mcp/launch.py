@@ -6,7 +6,7 @@ import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from records.errors import ConfigError
 from sandboxes.core import python_env
@@ -64,20 +64,28 @@ def load_server(path: Path) -> ServerConfig:
     given = read_yaml(path)
     if not isinstance(given, dict):
         raise ConfigError(f"{path}: a server definition is a mapping with a `command`")
-    given = {"name": name_of(path.name)} | given
+    return definition_of({"name": name_of(path.name)} | given, path.parent, origin=str(path))
+
+
+def definition_of(given: dict[str, Any], folder: Path, *, origin: str) -> ServerConfig:
+    """A definition from its fields, paths in it relative to the folder. ConfigError naming `origin`
+    for whatever is wrong with it."""
     command = given.get("command")
     words = shlex.split(command) if isinstance(command, str) else command
     if isinstance(words, list) and words and all(isinstance(word, str) for word in words):
-        called = invocation_of(words)
-        if called is not None:
-            words = [called.program, *called.arguments]
-            given["packages"] = called.packages.model_dump()
-        shown = shown_inside(words, path.parent)
-        given["command"] = list(shown.command)
-        given["binds"] = [*(bind.model_dump() for bind in shown.binds), *given.get("binds", ())]
+        try:
+            called = invocation_of(words)
+            if called is not None:
+                words = [called.program, *called.arguments]
+                given = given | {"packages": called.packages.model_dump()}
+            shown = shown_inside(words, folder)
+        except ConfigError as error:
+            raise ConfigError(f"{origin}: {error}") from None
+        binds = [*(bind.model_dump() for bind in shown.binds), *given.get("binds", ())]
+        given = given | {"command": list(shown.command), "binds": binds}
         if shown.venv is not None:
-            given.setdefault("venv", str(shown.venv))
-    return with_packages(with_folders(checked(ServerConfig, given, origin=str(path)), path.parent))
+            given = {"venv": str(shown.venv)} | given
+    return with_packages(with_folders(checked(ServerConfig, given, origin=origin), folder))
 
 
 def with_folders(config: ServerConfig, folder: Path) -> ServerConfig:
@@ -214,20 +222,29 @@ def bundled_argv(command: str, packages: Path) -> list[str]:
 
 
 def python_launch(config: ServerConfig, packages: Path, argv: list[str]) -> Launch:
+    programs = python_env.environment_programs(packages) if calls_programs(config) else {}
     template = template_of(
         config,
         binds=python_env.environment_binds(packages),
         files=python_env.environment_files(),
+        programs=programs,
         links=python_env.environment_links(),
+        path=(f"{python_env.ENVIRONMENT}/bin", f"{python_env.packages_inside()}/bin"),
     )
     return Launch(template, argv)
+
+
+def calls_programs(config: ServerConfig) -> bool:
+    """Whether something beside the server may call the programs that its packages have."""
+    return bool(config.probes or any(fixture.setup for fixture in config.fixtures.values()))
 
 
 def node_launch(config: ServerConfig, prefix: Path, arguments: list[str]) -> Launch:
     node, binds = node_program(f"server {config.name}")
     binds = (Bind(source=str(prefix / "node_modules"), target=f"{NPM}/node_modules"), *binds)
     script = f"{NPM}/node_modules/.bin/{config.command[0]}"
-    return Launch(template_of(config, binds=binds), [node, script, *arguments])
+    path = (f"{NPM}/node_modules/.bin", str(Path(node).parent))
+    return Launch(template_of(config, binds=binds, path=path), [node, script, *arguments])
 
 
 def node_program(what: str) -> tuple[str, tuple[Bind, ...]]:
@@ -245,14 +262,19 @@ def template_of(
     *,
     binds: tuple[Bind, ...] = (),
     files: dict[str, str] | None = None,
+    programs: dict[str, str] | None = None,
     links: dict[str, str] | None = None,
+    path: tuple[str, ...] = (),
     preload_clock: bool = False,
 ) -> SandboxTemplate:
+    """`path`: folders whose programs can be called by name, before those of the system."""
+    named = ":".join((*path, BASE_ENV["PATH"]))
     return SandboxTemplate(
         binds=(*binds, *config.binds),
         files=files or {},
+        programs=programs or {},
         links=links or {},
-        env=config.env,
+        env={"PATH": named} | config.env,
         clock=config.clock,
         preload_clock=preload_clock,
         limits=config.limits,

@@ -21,12 +21,14 @@ from records.store.dataset import Dataset, ItemStatus
 from records.store.journal import ShardJournal
 from records.store.lease import hold
 from records.tables.schemas import Row
+from sandboxes.installing.install import installed
 from sandboxes.lending.leases import available
+from sandboxes.mcp.client_files import CLIENT_FILES, DEFINITIONS, ClientServers, client_servers
 from sandboxes.mcp.http import token_of
 from sandboxes.mcp.importing import import_server
 from sandboxes.mcp.launch import load_server, server_of_command
 from sandboxes.mcp.remote import checked_url, list_remote
-from sandboxes.mcp.servers import ServerConfig, builtin_servers
+from sandboxes.mcp.servers import builtin_servers
 from synth.catalogue.registry_import import RegistryImport, import_registry
 from synth.engine.stages import KEPT
 from tool_specs.coverage.duplicates import repeats
@@ -39,7 +41,8 @@ RUN_ID = "import"
 
 class ImportRequest(Config):
     servers: tuple[str, ...] = ()
-    """Built-in servers by name, definition files, or command lines."""
+    """Built-in servers by name, definition files, clients' files with `mcpServers`, or command
+    lines."""
 
     urls: tuple[str, ...] = ()
     registries: tuple[str, ...] = ()
@@ -58,6 +61,9 @@ class ImportReport(NamedTuple):
     registries: dict[str, RegistryImport]
     failed: dict[str, str]
     """URL -> why it gave nothing."""
+
+    urls: int
+    """URLs that were asked, those of clients' files included."""
 
     def totals(self) -> Counter[str]:
         return sum(self.tools.values(), Counter())
@@ -80,13 +86,15 @@ class _Found(NamedTuple):
     items: dict[str, ItemStatus]
 
 
-def server_named(text: str) -> ServerConfig:
-    """A built-in server by name, a definition file, or a command line."""
+def servers_named(text: str) -> ClientServers:
+    """A built-in server by name, a definition file, a client's file, or a command line."""
     if text in builtin_servers():
-        return builtin_servers()[text]
-    if text.endswith((".yaml", ".yml")):
-        return load_server(Path(text))
-    return server_of_command(text)
+        return ClientServers((builtin_servers()[text],), {})
+    if text.endswith(CLIENT_FILES):
+        return client_servers(Path(text))
+    if text.endswith(DEFINITIONS):
+        return ClientServers((load_server(Path(text)),), {})
+    return ClientServers((server_of_command(text),), {})
 
 
 async def import_tools(
@@ -100,14 +108,17 @@ async def import_tools(
     """
     urls = [checked_url(url) for url in (*request.urls, *request.registries)]
     token = _token(request)
+    named = [servers_named(text) for text in request.servers]
+    remote = [url for one in named for url in one.remote.values()]
     if request.allow_hosts and not request.registries:
         raise ConfigError("--allow-host is about servers of a registry; add --registry")
     listings = [listing for file in request.files for listing in read_listings(file)]
-    configs = [server_named(text) for text in request.servers]
+    configs = [config for one in named for config in one.servers]
     if configs and (reason := available()):
         raise ConfigError(f"an MCP server is only ever started in a sandbox: {reason}")
-    if not (listings or configs or urls):
+    if not (listings or configs or urls or remote):
         raise ConfigError("nothing to import; name --server, --url, --registry or --file")
+    configs = [await installed(config, say=say) for config in configs]
     dataset = Dataset.create_or_open(path)
     with hold(dataset, run_id=RUN_ID, what="synth tools import"), ExitStack() as stack:
         found = [_listed("file", listing) for listing in listings]
@@ -118,6 +129,8 @@ async def import_tools(
         failed: dict[str, str] = {}
         for url in request.urls:
             found += await _of_url(url, token, failed)
+        for url in remote:
+            found += await _of_url(url, None, failed)
         registries: dict[str, RegistryImport] = {}
         journals = []
         for url in dict.fromkeys(request.registries):
@@ -130,7 +143,9 @@ async def import_tools(
                 say=say,
             )
             found += _of_registry(registries[url])
-        report = ImportReport(_commit(dataset, found), registries, failed)
+        report = ImportReport(
+            _commit(dataset, found), registries, failed, len(request.urls) + len(remote)
+        )
         stack.close()
         for journal in journals:  # committed: the next import asks the registry anew
             for file in journal.parent.glob(f"{journal.name}*"):

@@ -1,6 +1,7 @@
 """What a run is told to use, what of it can run here, and the catalogue that its stages share."""
 
 from collections import ChainMap
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -8,9 +9,11 @@ from records.errors import ConfigError
 from records.reading.lookup import RowBy
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
+from sandboxes.installing.install import installed
 from sandboxes.lending.leases import LeaseSandbox, available, lease
+from sandboxes.mcp.client_files import is_server_file, servers_in
 from sandboxes.mcp.importing import source_of
-from sandboxes.mcp.launch import launch_of, load_server
+from sandboxes.mcp.launch import launch_of
 from sandboxes.mcp.secret_values import secret_values
 from sandboxes.mcp.servers import ServerConfig, builtin_servers
 from sandboxes.mcp.session import open_server
@@ -43,15 +46,22 @@ def servers_of(config: RunConfig) -> list[ServerConfig]:
             found |= builtin
         elif name in builtin:
             found[name] = builtin[name]
-        elif name.endswith((".yaml", ".yml")):
-            server = load_server(Path(name))
-            found[server.name] = server
+        elif is_server_file(name):
+            found |= {server.name: server for server in servers_in(Path(name))}
         else:
             raise ConfigError(
                 f"servers names {name!r}; allowed: all, {', '.join(builtin)}, or the path of a "
-                "server definition (.yaml)"
+                "server definition (.yaml) or of a file with mcpServers (.json)"
             )
     return list(found.values())
+
+
+async def install_servers(config: RunConfig, *, say: Callable[[str], None]) -> None:
+    """Install the packages of its servers that are not there yet, where servers can run at all.
+    ConfigError where they cannot be."""
+    if available() is None:
+        for server in servers_of(config):
+            await installed(server, say=say)
 
 
 def check_sources(config: RunConfig) -> None:

@@ -35,8 +35,9 @@ def import_(
     Parameters
     ----------
     server
-        A server to start in a sandbox: a built-in one by name, the path of a definition (.yaml),
-        or a quoted command line such as "mcp-server-time --local-timezone UTC".
+        A server to start in a sandbox: a built-in one by name, the path of a definition (.yaml) or
+        of a file with mcpServers (.json), or a quoted command line such as "uvx mcp-server-time",
+        whose packages are installed first, from the indexes of your own pip or npm settings.
     url
         A running server to ask over streamable HTTP. Its tools are imported as specs.
     registry
@@ -75,7 +76,9 @@ def import_(
     if json_:
         print(json.dumps(_for_programs(report), ensure_ascii=False))  # noqa: T201
     if report.failed:
-        raise SynthError(f"{len(report.failed)} of {len(url)} URLs gave nothing; the rest is there")
+        raise SynthError(
+            f"{len(report.failed)} of {report.urls} URLs gave nothing; the rest is there"
+        )
 
 
 SHOWN = 10
