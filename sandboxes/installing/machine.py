@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from records.errors import ConfigError
 from sandboxes.core.network import AUTHORITIES
-from sandboxes.core.programs import last_words
 from sandboxes.core.sandbox import ExecResult, Sandbox
 from sandboxes.core.template import WORKSPACE, Bind, Limits, SandboxTemplate
 from sandboxes.installing.sources import HOSTS, IndexSources
@@ -32,7 +31,7 @@ INSTALLER = SandboxTemplate(
 )
 
 OWN_AUTHORITIES = f"{WORKSPACE}/authorities.pem"
-LOGIN_REFUSED = re.compile(r"\b(401|403) (Client Error|Unauthorized|Forbidden)|\bE40[13]\b")
+LOGIN_REFUSED = re.compile(r"\b(401|403) ((Client )?Error|Unauthorized|Forbidden)|\bE40[13]\b")
 CERTIFICATE = re.compile(r"CERTIFICATE_VERIFY_FAILED|SELF_SIGNED|UNABLE_TO_(GET|VERIFY)|CERT_HAS")
 
 
@@ -60,47 +59,45 @@ class Installer(NamedTuple):
     authorities: str
     """The file inside with the certificates to trust."""
 
-    def clean(self, text: str) -> str:
-        return self.sources.redactor().text(text)
+    def error(self, what: str, why: str) -> ConfigError:
+        """No secret of the settings is in it, whatever `why` repeats."""
+        return ConfigError(self.sources.redactor().text(f"cannot install {what}: {why}"))
 
-    def failed(self, what: str, done: ExecResult, log: str) -> ConfigError:
-        """What kept the installation from working, where that is not about one package: its
-        output says it, and so do the connections that were not made."""
+    def obstacle(self, done: ExecResult, log: str = "") -> str | None:
+        """What keeps every package from being installed: the connections that were not made, and
+        the output, say it. None where it is about the packages."""
         manager, indexes = self.sources.manager, self.sources.shown
-        said = (
-            f"{log}\n{done.stdout.decode(errors='replace')}\n{done.stderr.decode(errors='replace')}"
+        said = "\n".join(
+            [log, *(out.decode(errors="replace") for out in (done.stdout, done.stderr))]
         )
         undeclared = [one for one in self.egress.refusals if "not among the hosts" in one]
         if done.out_of_memory or "No space left on device" in said or "ENOSPC" in said:
             disk = INSTALLER.limits.disk_mb
-            why = f"its packages are too much for the sandbox ({disk} MB on disk)"
-        elif done.timed_out:
-            why = f"it took longer than {INSTALLER.limits.timeout_s:g} s"
-        elif undeclared:
+            return f"its packages are too much for the sandbox ({disk} MB on disk)"
+        if done.timed_out:
+            return f"it took longer than {INSTALLER.limits.timeout_s:g} s"
+        if undeclared:
             host = undeclared[0].partition(" ")[0]
-            why = (
+            return (
                 f"the {manager} index {indexes} leads to {host}, which is no index of your "
                 f"settings; if its files are there, set {HOSTS}={host}"
             )
-        elif CERTIFICATE.search(said):
-            why = (
+        if CERTIFICATE.search(said):
+            return (
                 f"the certificate of the {manager} index {indexes} is not trusted; name its "
                 f"authority in {manager}'s setting {'cert' if manager == 'pip' else 'cafile'}"
             )
-        elif LOGIN_REFUSED.search(said):
-            why = (
+        if LOGIN_REFUSED.search(said):
+            return (
                 f"the {manager} index {indexes} refuses the login, or lets nobody in without one; "
                 f"give it in {manager}'s settings"
             )
-        elif self.egress.refusals:
-            why = (
+        if self.egress.refusals:
+            return (
                 f"the {manager} index cannot be reached: {next(iter(self.egress.refusals))}; it is "
                 f"that of {manager}'s settings ({indexes})"
             )
-        else:
-            last = last_words(done.stderr) or f"exit code {done.exit_code}"
-            why = f"{manager}, asking {indexes}, said: {last}"
-        return ConfigError(self.clean(f"cannot install {what}: {why}"))
+        return None
 
 
 @asynccontextmanager

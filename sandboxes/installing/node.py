@@ -122,25 +122,19 @@ def programs_of(package: Path) -> dict[str, str]:
 
 
 def _failed(machine: Installer, what: str, done: ExecResult) -> ConfigError:
+    if (why := machine.obstacle(done)) is not None:
+        return machine.error(what, why)
     said = done.stderr.decode(errors="replace")
     registry = f"the npm registry {machine.sources.shown}"
-    general = machine.failed(what, done, "")
-    if machine.egress.refusals:
-        return general
-    if "code ENOVERSIONS" in said or "code E404" in said:
+    if "code E404" in said:
         missing = re.search(r"'([^'\s]+)' is not in this registry", said)
-        named = node_name(missing[1].removesuffix("@*")) if missing else what
-        wanted = what if named in what else f"{what}, which needs {named}"
-        why = f"{registry} has no package {named}; look at its spelling"
-        return ConfigError(machine.clean(f"cannot install {wanted}: {why}"))
+        named = node_name(missing[1]) if missing else what
+        return machine.error(what, f"{registry} has no package {named}; look at its spelling")
     if "code ETARGET" in said:
         found = re.search(r"No matching version found for (\S+?)\.?\s", said)
-        named = found[1] if found else what
-        why = f"{registry} has no version {named}"
-        return ConfigError(machine.clean(f"cannot install {what}: {why}"))
-    lines = [line for line in said.splitlines() if line.startswith("npm error")]
-    told = [line for line in lines if "complete log" not in line and " code " not in line]
-    if told and "said:" in str(general):
-        first = last_words(told[0].encode())
-        return ConfigError(machine.clean(f"cannot install {what}: {registry}: {first}"))
-    return general
+        return machine.error(what, f"{registry} has no version {found[1] if found else what}")
+    told = [
+        line for line in said.splitlines() if line.startswith("npm error") and "log" not in line
+    ]
+    first = next((line for line in told if " code " not in line), "") or last_words(done.stderr)
+    return machine.error(what, f"npm, asking {registry}, said: {last_words(first.encode())}")

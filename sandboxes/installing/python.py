@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from records.errors import ConfigError, ItemError
 from sandboxes.code.packages import INSTALL, PIP, SITE, put_pip
-from sandboxes.core.programs import program
+from sandboxes.core.programs import last_words, program
 from sandboxes.core.python_env import VERSION
 from sandboxes.core.sandbox import ExecResult, Sandbox
 from sandboxes.core.template import WORKSPACE
@@ -73,12 +73,14 @@ async def _failed(machine: Installer, what: str, done: ExecResult) -> ConfigErro
         log = (await machine.sandbox.read_file(LOG)).decode(errors="replace")
     except ItemError:
         log = ""
-    general = machine.failed(what, done, log)
-    missing = VERSIONS.search(done.stderr.decode(errors="replace"))
-    if missing is None or machine.egress.refusals:
-        return general
-    name, versions = missing["name"], missing["versions"].strip()
+    if (why := machine.obstacle(done, log)) is not None:
+        return machine.error(what, why)
     index = f"the pip index {machine.sources.shown}"
+    missing = VERSIONS.search(done.stderr.decode(errors="replace"))
+    if missing is None:
+        said = last_words(done.stderr) or f"exit code {done.exit_code}"
+        return machine.error(what, f"pip, asking {machine.sources.shown}, said: {said}")
+    name, versions = missing["name"], missing["versions"].strip()
     if versions not in ("none", ""):
         why = f"{index} has no such version of it for Python {VERSION}; it has {versions[-300:]}"
     elif SOURCE_ONLY.search(log):
@@ -89,5 +91,4 @@ async def _failed(machine: Installer, what: str, done: ExecResult) -> ConfigErro
         )
     else:
         why = f"{index} has no package of this name; look at its spelling"
-    wanted = what if what.startswith(name) else f"{what}, which needs {name}"
-    return ConfigError(machine.clean(f"cannot install {wanted}: {why}"))
+    return machine.error(what if name == what else f"{what} (for {name})", why)

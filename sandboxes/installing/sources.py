@@ -75,7 +75,7 @@ class IndexSources(NamedTuple):
         found = request.getproxies_environment()
         if self.proxy is not None:
             return self.proxy
-        if request.proxy_bypass_environment(f"{name}:{port}", found) or is_loopback(name):
+        if request.proxy_bypass(f"{name}:{port}", found) or is_loopback(name):
             return None
         return found.get("https" if port == PORTS["https"] else "http") or found.get("all")
 

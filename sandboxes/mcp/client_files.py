@@ -147,7 +147,7 @@ def secrets_in(words: Sequence[str]) -> Iterator[str]:
         option, equals, value = word.partition("=")
         is_option = word.startswith("-")
         if VARIABLE.search(word):
-            yield f"argument {number} ({VARIABLE.sub('${...}', word)[:40]}) is to hold a variable"
+            yield f"argument {number} is to hold the value of a variable"
         elif LOGIN.search(word):
             yield f"argument {number} is an address with a user or password in it"
         elif is_option and equals and value and SECRET_NAME.search(option):

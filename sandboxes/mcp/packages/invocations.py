@@ -13,10 +13,10 @@ from sandboxes.mcp.packages.requested import PackageKind, ServerPackages
 PYTHON_REQUIREMENT = re.compile(
     r"(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)"
     r"(?P<extras>\[[A-Za-z0-9._, -]+\])?"
-    r"(?:@(?P<at>[A-Za-z0-9.!+_-]+)|\s*(?P<bounds>[=<>~!]=?[=<>~!0-9A-Za-z.*+, _-]+))?"
+    r"(?:@(?P<at>[A-Za-z0-9.!+_-]+)| *(?P<bounds>[=<>~!]=?[=<>~!0-9A-Za-z.*+, _-]+))?"
 )
 NODE_REQUIREMENT = re.compile(
-    r"(?P<name>(?:@[A-Za-z0-9~_-][\w.~-]*/)?[A-Za-z0-9~_-][\w.~-]*)(?:@(?P<at>[^\s/:@]+))?"
+    r"(?P<name>(?:@[A-Za-z0-9][\w.~-]*/)?[A-Za-z0-9][\w.~-]*)(?:@(?P<at>[^\s/:@]+))?", re.ASCII
 )
 
 

@@ -57,10 +57,12 @@ def source(name: str, setup: str, files: Mapping[str, bytes] = {}) -> bytes:
 
 
 class ServedIndex:
-    """`url` of the index; `packages` are what it has, by file name."""
+    """`url` of the index; `packages` are what it has, by file name. Where it wants a `login`, that
+    is the header Authorization."""
 
     def __init__(self, url: str) -> None:
         self.url, self.packages, self.asked = url, dict[str, bytes](), list[str]()
+        self.login: str | None = None
 
     def answer(self, path: str) -> bytes | None:
         self.asked.append(path)
@@ -76,8 +78,9 @@ class ServedIndex:
 def serve_index() -> Iterator[ServedIndex]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            data = index.answer(self.path)
-            self.send_response(404 if data is None else 200)
+            allowed = index.login in (None, self.headers.get("Authorization"))
+            data = index.answer(self.path) if allowed else None
+            self.send_response(401 if not allowed else 404 if data is None else 200)
             self.send_header("Content-Type", "text/html")
             self.end_headers()
             self.wfile.write(data or b"")
