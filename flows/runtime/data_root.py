@@ -13,7 +13,7 @@ from pydantic import BeforeValidator
 
 from flows.runtime.settings import data_root, flow_keys
 from records.errors import ConfigError
-from sandboxes.mcp.client_files import is_server_file, servers_in
+from sandboxes.installing.client_files import is_server_file, servers_in
 from sandboxes.mcp.servers import ServerConfig
 from synth.engine.context import ConfigT
 from synth.engine.job_config import JobConfig

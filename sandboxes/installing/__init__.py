@@ -1,1 +1,2 @@
-"""Installing packages of servers, from the indexes of the user's own settings and nowhere else."""
+"""Servers as people have them: the files of their clients, and packages that are installed from
+the indexes of the user's own settings and from nowhere else."""

@@ -21,9 +21,14 @@ from records.store.dataset import Dataset, ItemStatus
 from records.store.journal import ShardJournal
 from records.store.lease import hold
 from records.tables.schemas import Row
+from sandboxes.installing.client_files import (
+    CLIENT_FILES,
+    DEFINITIONS,
+    ClientServers,
+    client_servers,
+)
 from sandboxes.installing.install import installed
 from sandboxes.lending.leases import available
-from sandboxes.mcp.client_files import CLIENT_FILES, DEFINITIONS, ClientServers, client_servers
 from sandboxes.mcp.http import token_of
 from sandboxes.mcp.importing import import_server
 from sandboxes.mcp.launch import load_server, server_of_command

@@ -9,9 +9,9 @@ from records.errors import ConfigError
 from records.reading.lookup import RowBy
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
+from sandboxes.installing.client_files import is_server_file, servers_in
 from sandboxes.installing.install import installed
 from sandboxes.lending.leases import LeaseSandbox, available, lease
-from sandboxes.mcp.client_files import is_server_file, servers_in
 from sandboxes.mcp.importing import source_of
 from sandboxes.mcp.launch import launch_of
 from sandboxes.mcp.secret_values import secret_values

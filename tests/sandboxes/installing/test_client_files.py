@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from records.errors import ConfigError
-from sandboxes.mcp.client_files import client_servers, identifier_of, servers_in
+from sandboxes.installing.client_files import client_servers, identifier_of, servers_in
 from sandboxes.mcp.servers import ServerConfig
 
 NPX = {"command": "npx", "args": ["-y", "@s/p@1.0", "/data"]}
