@@ -24,7 +24,18 @@ from sandboxes.installing.sources import (
     secret_in,
 )
 
-PROGRAM = Path(__file__).parents[1] / "inside" / "read_pip_settings.py"
+PROGRAM = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from pip._internal.configuration import Configuration
+from pip._internal.models.index import PyPI
+found = Configuration(isolated=False)
+found.load()
+index = {"default": PyPI.simple_url, "files": PyPI.file_storage_domain}
+print(json.dumps({"settings": dict(found.items()), **index}))
+"""
+"""Prints the settings of pip, the index that is asked where none is named, and the host that it
+keeps files on, which are known to pip alone. Run outside a sandbox: it reads the user's files."""
 
 SECTIONS = ("global", "install", ":env:")
 """In the order in which a later one counts more."""
@@ -99,8 +110,8 @@ def pip_sources() -> PipSources:
 
 
 def read_settings() -> dict[str, Any]:
-    """What `inside/read_pip_settings.py` prints, for the environment that this program runs in."""
-    argv = [sys.executable, "-I", str(PROGRAM), str(bundled_pip())]
+    """What PROGRAM prints, for the environment that this program runs in."""
+    argv = [sys.executable, "-I", "-c", PROGRAM, str(bundled_pip())]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["nothing"])[-1]
