@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+from offline_llm.generator import server_goals
 from offline_llm.generator.agent import write_agent
 from offline_llm.generator.brief import read_brief, write_brief
 from offline_llm.generator.issue import write_issue
@@ -34,6 +35,10 @@ _JOBS: dict[str, Job] = {
     "brief": write_brief,
     "brief_reading": read_brief,
     "issue": write_issue,
+    "calls": server_goals.look_at_server,
+    "goals": server_goals.server_goals,
+    "told": server_goals.read_goals,
+    "user_form": server_goals.fill_in_form,
     "tools": write_tools,
     "domain": write_domain,
     "rules": write_rules,

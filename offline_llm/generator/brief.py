@@ -50,7 +50,8 @@ def write_brief(request: ChatRequest, settings: OfflineSettings) -> dict[str, An
             goals[-1] += f" {said}"
         else:
             goals.append(said)
-    first = goals[0] if goals else "I need some help."
+    together = re.search(r"the first (\d+) wishes, all", request.messages[-1]["content"])
+    first = " ".join(goals[: int(together[1]) if together else 1]) or "I need some help."
     greeting = rng.choice(_GREETINGS[manner])
     opening = f"{greeting} {_lowered(first) if greeting.endswith(',') else first}".strip()
     asks = [said_result(str(label)) for step in steps for label in step.get("result") or []]

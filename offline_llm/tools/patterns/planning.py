@@ -27,7 +27,6 @@ from offline_llm.tools.patterns import (
     removing,
     reporting,
     shifting,
-    sweeping,
 )
 
 MODULES = (
@@ -41,7 +40,6 @@ MODULES = (
     changing,
     shifting,
     moving,
-    sweeping,
     relating,
     removing,
     lists,
