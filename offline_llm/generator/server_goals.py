@@ -26,10 +26,8 @@ def look_at_server(request: ChatRequest, settings: OfflineSettings) -> Any:
     calls = []
     for tool in json_of(sections(request), "tools", []):
         required = tool["input_schema"].get("required") or []
-        if not required:
-            calls.append({"tool": tool["name"], "arguments": {}})
-        elif len(required) == 1 and _READS.match(tool["name"]):
-            calls.append({"tool": tool["name"], "arguments": {required[0]: "e"}})
+        if not required or (len(required) == 1 and _READS.match(tool["name"])):
+            calls.append({"tool": tool["name"], "arguments": dict.fromkeys(required, "e")})
     return {"calls": calls[:10]}
 
 
@@ -43,7 +41,9 @@ def server_goals(request: ChatRequest, settings: OfflineSettings) -> Any:
             for key in (name, *(f"{word.rstrip('s')} {name}" for word in _words(entity))):
                 pool.setdefault(key, []).append(value)
     tools = json_of(found, "tools", [])
-    known = {one["calls"][0]["tool"] for one in json_of(found, "goals that are there already", [])}
+    tried = json_of(found, "goals that are there already", [])
+    tried += json_of(found, "goals that were not kept, and why", [])
+    known = {one["calls"][0]["tool"] for one in tried}
     bare = [tool["name"] for tool in tools if not tool["input_schema"].get("required")]
     return {"goals": [_goal(t, pool, bare) for t in tools if t["name"] not in known][:8]}
 
@@ -103,6 +103,7 @@ def _members(text: Any, key: str = "") -> Iterator[tuple[str, Any]]:
             return
     elif isinstance(text, dict):
         for name, value in text.items():
+            yield from [("name", name)] if isinstance(value, dict) and not name.isdigit() else []
             yield from _members(value, "_".join(_words(name)))
     elif isinstance(text, list):
         for value in text:

@@ -127,7 +127,7 @@ def _hint(config: RunConfig) -> str:
     """What a user of the offline model has to know."""
     if config.roles["generator"].base_url != OFFLINE:
         return ""
-    return " The offline model proposes no goals: set roles.generator, or write `goals`."
+    return " The offline model proposes simple goals alone: set roles.generator, or write `goals`."
 
 
 def _counted(reasons: Counter[str]) -> str:
