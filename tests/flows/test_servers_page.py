@@ -109,6 +109,8 @@ def test_a_named_server_that_was_not_drawn_is_a_warning_with_the_count_that_reac
     run.write_text(text.replace("num_tasks = 8", "num_tasks = 2"))
     done = synth("run", str(run), "--dataset", str(tmp_path / "d"))
     assert done.returncode == 0, done.stderr
-    said = re.search(r"server loans was drawn for none of the 2 tasks; --set num_tasks=(\d+)", done.stderr)
+    said = re.search(
+        r"server loans was drawn for none of the 2 tasks; --set num_tasks=(\d+)", done.stderr
+    )
     assert said is not None, done.stderr
     assert int(said[1]) > 2
