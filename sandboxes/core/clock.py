@@ -1,9 +1,11 @@
-"""A stopped clock inside a sandbox, so that a server says the same in every run.
+"""A stopped clock and seeded randomness inside a sandbox, so that a server says the same in every
+run.
 
 Python and Node get hooks of ours, always and never libfaketime, so that what they say does not
 depend on whether that is installed; besides, its frozen clock makes time.sleep of Python fail.
 Git takes its dates from the environment. Other programs see the real time unless libfaketime is
-there: a server that is neither Python nor Node is started with it.
+there: a server that is neither Python nor Node is started with it. Its randomness stays real:
+`sandboxes/inside/seeded_random.{py,cjs}` say what of Python and Node is seeded and what is not.
 """
 
 from collections.abc import Mapping
@@ -25,12 +27,13 @@ IDENTITY = {
 def clock_files() -> dict[str, str]:
     return {
         f"{HOOKS}/{name}": (INSIDE / name).read_text(encoding="utf-8")
-        for name in ("sitecustomize.py", "clock.cjs")
+        for name in ("sitecustomize.py", "clock.cjs", "seeded_random.py", "seeded_random.cjs")
     }
 
 
-def clock_env(instant: str, *, preload: bool = False) -> Mapping[str, str]:
-    """What stops the clock at `instant`, an ISO date and time in UTC without offset."""
+def clock_env(instant: str, *, seed: int | None = None, preload: bool = False) -> Mapping[str, str]:
+    """What stops the clock at `instant`, an ISO date and time in UTC without offset, and with a
+    `seed` makes what is drawn at random a stream of it."""
     seconds = int(datetime.fromisoformat(instant).replace(tzinfo=UTC).timestamp())
     env = IDENTITY | {
         "SANDBOX_CLOCK": instant,
@@ -40,6 +43,8 @@ def clock_env(instant: str, *, preload: bool = False) -> Mapping[str, str]:
         "GIT_COMMITTER_DATE": f"{seconds} +0000",
         "GIT_TEST_DATE_NOW": str(seconds),  # what "two weeks ago" counts from
     }
+    if seed is not None:
+        env["SANDBOX_SEED"] = str(seed)
     if preload and (library := libfaketime()) is not None:
         env |= {
             "LD_PRELOAD": library,

@@ -221,7 +221,7 @@ async def closing(sandbox: Sandbox) -> AsyncIterator[Sandbox]:
 def environment(template: SandboxTemplate) -> dict[str, str]:
     env = BASE_ENV | python_env.base_env()
     if template.clock is not None:
-        env |= clock.clock_env(template.clock, preload=template.preload_clock)
+        env |= clock.clock_env(template.clock, seed=template.seed, preload=template.preload_clock)
     return env | template.env
 
 

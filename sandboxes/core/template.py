@@ -113,6 +113,10 @@ class SandboxTemplate(Config):
     preload_clock: bool = False
     """Also stop it for other programs, where libfaketime is installed."""
 
+    seed: int | None = None
+    """Beside a clock: what Python and Node inside draw at random is a stream of it, another one for
+    each process. None leaves it to chance."""
+
     workdir: InsidePath = WORKSPACE
     hostname: str = Field(default="sandbox", pattern=r"^[a-z][a-z0-9-]{0,62}$")
     limits: Limits = Limits()
@@ -128,6 +132,12 @@ class SandboxTemplate(Config):
     linger_s: float = Field(default=0.0, ge=0, le=86400)
     """How long it outlives the stream to its owner, and its owner: in that time it can be adopted,
     and what runs in it goes on. With 0 it ends at once."""
+
+    @model_validator(mode="after")
+    def _seed_beside_a_clock(self) -> Self:
+        if self.seed is not None and self.clock is None:
+            raise ValueError(f"a seed goes with a stopped clock, got seed {self.seed} without")
+        return self
 
     @model_validator(mode="after")
     def _network_sees_nothing(self) -> Self:

@@ -1,6 +1,7 @@
 """Stops the wall clock of every Python in a sandbox at the instant in SANDBOX_CLOCK (UTC).
 
-Python runs this at its start. Monotonic clocks go on, so timeouts and event loops work.
+Python runs this at its start. Monotonic clocks go on, so timeouts and event loops work. Where the
+sandbox has a seed, too, what is drawn at random becomes its stream.
 """
 
 import datetime
@@ -43,3 +44,6 @@ time.clock_gettime = lambda clock: (
 time.clock_gettime_ns = lambda clock: (
     SECONDS * 10**9 if clock == time.CLOCK_REALTIME else real_clock_ns(clock)
 )
+
+if "SANDBOX_SEED" in os.environ:
+    import seeded_random  # noqa: F401

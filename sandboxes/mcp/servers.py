@@ -256,7 +256,8 @@ class ServerConfig(Config):
     """Names of environment variables. Their values are given to the server's process alone."""
 
     resettable: bool = False
-    """Whether its whole state is in the workspace, so that making the fixture again renews it."""
+    """Whether its whole state is in the workspace, so that making the fixture again renews it. What
+    it draws at random is never seeded: one process serves many episodes."""
 
     read_only_tools: tuple[str, ...] = ()
     """Tools that only read, though the server does not say so."""
@@ -293,6 +294,12 @@ class ServerConfig(Config):
     def reaches_out(self) -> bool:
         """Whether it can change anything beyond its sandbox."""
         return bool(self.hosts or self.secrets)
+
+    @property
+    def may_be_seeded(self) -> bool:
+        """Whether what it draws at random may be a seeded stream. What it sends to hosts needs
+        secrets that nobody can work out."""
+        return not (self.reaches_out or self.resettable)
 
     @property
     def may_write(self) -> bool:

@@ -364,13 +364,16 @@ async def open_server(
     config: ServerConfig, fixture: Mapping[str, Any] | None = None
 ) -> AsyncIterator[McpServer]:
     """A server in a sandbox of its own, its fixture made: {"fixture": name, "start": id}, or the
-    default one.
+    default one. With a "seed", an int, what the server draws at random is a stream of it, if it may
+    be seeded (`ServerConfig.may_be_seeded`), else chance.
 
     ConfigError where it can never start (command, fixture, a secret that is not set, no sandbox
     here), TransientError where it did not this time: it hung, ended or printed something else than
     the protocol.
     """
     template, argv = launch_of(config)
+    if config.may_be_seeded:
+        template = template.model_copy(update={"seed": (fixture or {}).get("seed")})
     env = secret_values(config.name, config.secrets)
     redactor = Redactor(env)
     async with AsyncExitStack() as stack:

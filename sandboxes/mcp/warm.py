@@ -66,7 +66,8 @@ class WarmServers:
         self, config: ServerConfig, fixture: Mapping[str, Any] | None = None
     ) -> AsyncIterator[McpServer]:
         """As `sandboxes.mcp.session.open_server`: a server whose fixture has just been made, or one
-        that only reads and so has it as it was made.
+        that only reads and so has it as it was made. Only servers that are never seeded are lent
+        again, so a seed is that of one start.
 
         Waits while all slots are in use. A server that is lost or failed its user is not lent
         again.

@@ -185,6 +185,7 @@ class EpisodeEnvironment:
                 self._catalogue,
                 task,
                 [*tools, *own],
+                seed=seed,
                 answers=self._answers,
                 recorded=self._recorded,
                 answers_for=self._answers_for if self._server_answers else None,

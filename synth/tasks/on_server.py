@@ -3,7 +3,7 @@
 from random import Random
 from typing import Any
 
-from records.seeds import rng_of
+from records.seeds import rng_of, seed_of
 from records.tables.schemas import Row
 from sandboxes.mcp.servers import ServerGoal, slots_in
 from synth.episode.tools.cassette import NotRecordedError
@@ -49,7 +49,9 @@ async def on_server(
             attempt=attempt,
             others=other_domains(item_id, agent, sources),
         )
-        async with sources.open_server(server, made.draft.initial_state) as running:
+        seed = seed_of(item_id, "server", attempt)
+        begins = {**made.draft.initial_state, "seed": seed}
+        async with sources.open_server(server, begins) as running:
             try:
                 proved = await prove_on_server(made, running, sources.extensions)
                 return MadeTask(complexity, *proved, about, made.user_goals)
@@ -87,7 +89,8 @@ async def changed_on_server(
             draft = _with_goals(draft, (*draft.goals, goal_of(further, {}, tools)))
     if draft.goals == made.draft.goals:
         raise UnprovedError("nothing_changed")
-    async with sources.open_server(server, draft.initial_state) as running:
+    begins = {**draft.initial_state, "seed": seed_of(item_id, "server")}
+    async with sources.open_server(server, begins) as running:
         proved = await prove_on_server(ServerDraft(draft, user_goals), running, sources.extensions)
     changed = len(user_goals) != len(made.user_goals)
     complexity = complexity_with(len(user_goals)) if changed else made.complexity

@@ -212,15 +212,16 @@ def executors_for(
     task: Row,
     tools: Sequence[Row],
     *,
+    seed: int,
     answers: Answers | None = None,
     recorded: RecordedCalls | None = None,
     answers_for: AnswersFor | None = None,
 ) -> dict[str, Executor]:
     """An executor for each tool by name. Tools of one domain or server share their state.
 
-    `answers` are a simulator's, `answers_for` those to what servers ask in a call; `recorded`
-    replays what was answered. ConfigError for a tool that is to be played by a model where there is
-    neither.
+    `seed` is the episode's, and what a server draws at random is a stream of it. `answers` are a
+    simulator's, `answers_for` those to what servers ask in a call; `recorded` replays what was
+    answered. ConfigError for a tool that is to be played by a model where there is neither.
     """
     made: dict[tuple[str, bool], Executor] = {}
     shared_states: dict[str, SharedState] = {}
@@ -234,7 +235,9 @@ def executors_for(
         plays = catalogue.is_simulated(tool)
         if (name, plays) not in made:
             if tool["server"] or tool["domain_id"] == CODE_DOMAIN:
-                made[name, plays] = _outside(catalogue, task, tool, tools, recorded, answers_for)
+                made[name, plays] = _outside(
+                    catalogue, task, tool, tools, seed, recorded, answers_for
+                )
             else:
                 shared = shared_states.setdefault(name, _shared_state(catalogue, task, tool))
                 made[name, plays] = (
@@ -270,6 +273,7 @@ def _outside(
     task: Row,
     tool: Row,
     tools: Sequence[Row],
+    seed: int,
     recorded: RecordedCalls | None,
     answers_for: AnswersFor | None,
 ) -> Executor:
@@ -287,7 +291,8 @@ def _outside(
     config = catalogue.server(server)
     if recorded is not None and recorded.asked is not None:
         answers_for = partial(_recorded_answers, recorded.asked)
-    return McpExecutor(partial(catalogue.open_server, config, task["initial_state"]), answers_for)
+    start = {**task["initial_state"], "seed": seed}
+    return McpExecutor(partial(catalogue.open_server, config, start), answers_for)
 
 
 def _recorded_answers(asked: Tape, place: CallPlace) -> AnswerServer:

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from records.errors import ConfigError
+from records.seeds import seed_of
 from records.tables.schemas import Row
 from sandboxes.mcp.contents import WorkspaceFiles
 from sandboxes.mcp.servers import Fixture, ServerConfig
@@ -77,7 +78,7 @@ async def make_start(
     usable = usable_tools(config, tools)
     if all(is_read_only(tool) for tool in usable.values()):
         return [base | {"drop_reason": "nothing_writes"}] if description else []
-    async with open_alone(config, None) as server:
+    async with open_alone(config, {"seed": seed_of(item_id, "start")}) as server:
         if _num_rows(await server.state()) and not description:
             return []
         made = await _made(server, usable, llm, item_id, description)

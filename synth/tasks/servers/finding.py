@@ -16,7 +16,7 @@ from synth.tasks.servers.config import ServerGoalsConfig
 from synth.tasks.servers.derivable import check_said, composed_in
 from synth.tasks.servers.looking import ServerLook, about, described, look_at, usable_tools
 from synth.tasks.servers.proposals import TOLD_SCHEMA, goal_from, schema_of_goals
-from synth.tasks.servers.trying import OpenFresh, TriedGoal, TriedTwin, try_goal, try_twin
+from synth.tasks.servers.trying import OpenFresh, TriedGoal, TriedTwin, drawing, try_goal, try_twin
 
 STAGE_VERSION = 1
 PROMPT, TOLD_PROMPT = "server_goals", "server_told"
@@ -111,7 +111,7 @@ async def find_goals(
     found = _Found(item_id, config, definition, model)
     if not usable:
         return []
-    async with open_fresh(config, None) as server:
+    async with open_fresh(config, drawing(config, item_id, "look")) as server:
         look = await look_at(server, usable, llm, item_id=item_id, calls=settings.look_calls)
     for number in range(settings.rounds):
         missing = settings.wanted - len(found.kept())

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, NamedTuple, Protocol
 
 from records.digest import canonical_json
+from records.seeds import seed_of
 from records.tables.schemas import Row
 from sandboxes.mcp.servers import GoalCall, ServerConfig, ServerGoal
 from synth.episode.tools.cassette import ServerForProof
@@ -20,6 +21,11 @@ class OpenFresh(Protocol):
     def __call__(
         self, config: ServerConfig, fixture: Mapping[str, Any] | None = None, /
     ) -> AbstractAsyncContextManager[ServerForProof]: ...
+
+
+def drawing(config: ServerConfig, item: str, purpose: str, index: int = 0) -> dict[str, Any]:
+    """The server as tasks find it, with random draws that belong to one purpose of the item."""
+    return {"start": config.start, "seed": seed_of(item, purpose, index)}
 
 
 class TriedGoal(NamedTuple):
@@ -42,7 +48,7 @@ async def try_goal(
     for call in (*goal.calls, *goal.seen_by):
         if call.tool not in tools:
             raise UnprovedError("unknown_tool", call.tool)
-    first, second = [await _played(config, goal, goal.calls, open_fresh) for _ in range(2)]
+    first, second = [await _played(config, goal, goal.calls, open_fresh, n) for n in range(2)]
     goal = goal.model_copy(update={"volatile": _volatile(first, second)})
     shown = visible(first.changes, incidental_of([goal]))
     if all(is_read_only(tools[call.tool]) for call in goal.calls):
@@ -56,7 +62,7 @@ async def try_goal(
         return TriedGoal(goal, first.calls[0], shown, first.before, read_from)
     if not goal.seen_by:
         return TriedGoal(goal, first.calls[0], [], first.before, "none")
-    idle = await _played(config, goal, (), open_fresh)
+    idle = await _played(config, goal, (), open_fresh, 2)
     if idle.seen[0] or idle.changes:
         raise UnprovedError("no_effect", "what is to show it changes by itself")
     if not (first.seen[0] and second.seen[0]):
@@ -84,7 +90,7 @@ async def try_twin(
     hidden = incidental_of([goal])
 
     async def in_other_state(calls: Sequence[GoalCall]) -> PlayedGoals:
-        async with open_fresh(config, None) as server:
+        async with open_fresh(config, drawing(config, goal.id, "twin")) as server:
             return await play(server, [None, None], [before, _plan(calls)])
 
     try:
@@ -117,9 +123,14 @@ def _plan(calls: Sequence[GoalCall]) -> list[Step]:
 
 
 async def _played(
-    config: ServerConfig, goal: ServerGoal, calls: Sequence[GoalCall], open_fresh: OpenFresh
+    config: ServerConfig,
+    goal: ServerGoal,
+    calls: Sequence[GoalCall],
+    open_fresh: OpenFresh,
+    number: int,
 ) -> PlayedGoals:
-    async with open_fresh(config, None) as server:
+    """Of the execution with this number: each draws other random values."""
+    async with open_fresh(config, drawing(config, goal.id, "try", number)) as server:
         return await play(server, [goal], [_plan(calls)])
 
 

@@ -257,7 +257,7 @@ def test_no_usable_answer_is_an_error_of_the_world_and_not_tried_in_vain(tmp_pat
 def test_without_a_simulator_the_setting_is_refused() -> None:
     tools = PLAYED.tools_of(PLAYED.agents["agent"])
     with pytest.raises(ConfigError, match="played by a model"):
-        executors_for(PLAYED, TASK, tools)
+        executors_for(PLAYED, TASK, tools, seed=1)
 
 
 def test_tools_are_routed_by_name_and_share_their_state() -> None:
@@ -269,7 +269,7 @@ def test_tools_are_routed_by_name_and_share_their_state() -> None:
             after = question.environment.snapshot()
             return SimulatedAnswer({"done": True}, False, None, [], after, 0, [])
 
-    routes = executors_for(mixed, TASK, tools, answers=Nobody())
+    routes = executors_for(mixed, TASK, tools, seed=1, answers=Nobody())
     assert routes["cancel_appointment"].executed_by == "llm"
     others = {e.executed_by for name, e in routes.items() if name != "cancel_appointment"}
     assert others == {"state_machine"}
