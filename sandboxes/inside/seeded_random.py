@@ -11,11 +11,15 @@ draws, a Python that was started with -I or -E. Threads that draw at once share 
 order in which they come.
 """
 
-import _random
+# This program runs in whatever Python a server has, before anything else of it.
+# ruff: noqa: PTH103, PTH123
+
 import hashlib
 import itertools
 import os
+import random
 import threading
+import uuid
 
 STARTED = "/dev/shm/.started"
 """Holds an empty file for each process that was started."""
@@ -49,30 +53,35 @@ def own_key(seed):
     with open("/proc/self/cmdline", "rb") as file:
         name = hashlib.sha256(file.read()).hexdigest()[:32]
     os.makedirs(STARTED, exist_ok=True)
-    for number in itertools.count():
-        try:
-            os.close(os.open(f"{STARTED}/{name}-{number}", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
-        except FileExistsError:
-            continue
-        return hashlib.sha256(f"{seed}/{name}/{number}".encode()).digest()
+    number = next(n for n in itertools.count() if is_first_to_make(f"{STARTED}/{name}-{n}"))
+    return hashlib.sha256(f"{seed}/{name}/{number}".encode()).digest()
 
 
-class SeededRandom(_random.Random):
-    """What `random.Random` is made from: without a seed it takes one from the stream."""
-
-    def seed(self, seed=None):
-        super().seed(int.from_bytes(os.urandom(32), "big") if seed is None else seed)
+def is_first_to_make(path):
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    except FileExistsError:
+        return False
+    return True
 
 
 stream = Stream(own_key(os.environ["SANDBOX_SEED"]))
-os.urandom = lambda size, /: stream.draw(size)
-os.getrandom = lambda size, flags=0: stream.draw(size)
 os.register_at_fork(
     before=stream.begin_fork, after_in_parent=stream.end_fork, after_in_child=stream.in_child
 )
-# `random` takes its own part in forks as it is imported, and has to come after ours
-_random.Random = SeededRandom
+os.urandom = random._urandom = lambda size, /: stream.draw(size)
+os.getrandom = lambda size, flags=0: stream.draw(size)
 
-import uuid  # noqa: E402
+plain_seed = random.Random.seed
+
+
+def seed(self, a=None, version=2):
+    plain_seed(self, int.from_bytes(os.urandom(32), "big") if a is None else a, version)
+
+
+random.Random.seed = seed
+random.seed = random._inst.seed
+random.seed()
+os.register_at_fork(after_in_child=random.seed)
 
 uuid._generate_time_safe = None  # libuuid's: it knows the real time
