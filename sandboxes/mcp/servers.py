@@ -158,7 +158,9 @@ class GoalTwin(Config):
 class ServerGoal(Config):
     """One thing a user may want done, as calls that really run in the default fixture."""
 
-    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({"composed": [], "twin": None})
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {"composed": [], "twin": None, "volatile_rows": {}}
+    )
 
     id: str = Field(pattern=r"^[a-z][a-z0-9_]*$")
     wish: str
@@ -191,7 +193,11 @@ class ServerGoal(Config):
     query: others that come to the same are as good."""
 
     volatile: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """Entity of the state -> fields that come out otherwise each time, and are not compared."""
+    """Entity of the state -> fields that come out otherwise each time or are changed by reading,
+    too, and are not compared. No field: the whole entity."""
+
+    volatile_rows: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Entity of the state -> ids of rows that are not compared, such as the path of a `file`."""
 
     def told(self, observations: Sequence[str]) -> list[str | float | None]:
         """The values to tell, in order, from the observations of the goal's calls."""

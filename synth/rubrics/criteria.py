@@ -46,6 +46,18 @@ class Incidental(Strict):
     fields: tuple[str, ...]
     """May change, or not, to anything. An empty list frees the whole entity."""
 
+    ids: tuple[str, ...] = ()
+    """Frees these rows alone. Left out of what is stored where there are none."""
+
+    @model_serializer(mode="wrap")
+    def _stored(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        stored = serialize(self)
+        return {k: v for k, v in stored.items() if k != "ids" or self.ids}
+
+    def is_of(self, change: Mapping[str, Any]) -> bool:
+        """Whether it frees something of the row that was changed."""
+        return self.entity == change["entity"] and (not self.ids or change["id"] in self.ids)
+
 
 class EqualRows(Strict):
     """Rows that differ in nothing but their ids, which nobody has said."""

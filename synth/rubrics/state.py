@@ -24,11 +24,12 @@ rows gets near it, and then the counts differ and the search is not entered at a
 
 def _visible(change: StateChange, check: StateCheck) -> dict[str, Any] | None:
     """The change without incidental fields; None when nothing is left of it."""
-    fields = next((i.fields for i in check.incidental if i.entity == change["entity"]), None)
-    if fields is None:
+    own = [one for one in check.incidental if one.is_of(change)]
+    if not own:
         return dict(change)
-    if not fields:
+    if not all(one.fields for one in own):
         return None
+    fields = {field for one in own for field in one.fields}
     kept = {
         side: {f: v for f, v in fields_of(change[side]).items() if f not in fields}
         for side in ("before", "after")

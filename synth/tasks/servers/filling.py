@@ -6,7 +6,6 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol
 
 from records.errors import ConfigError
-from records.seeds import seed_of
 from records.tables.schemas import Row
 from sandboxes.mcp.contents import WorkspaceFiles
 from sandboxes.mcp.servers import Fixture, ServerConfig
@@ -16,6 +15,7 @@ from synth.llm.client import LLM
 from synth.prompts.templates import render, version_of
 from synth.rubrics.episode import is_read_only
 from synth.tasks.servers.looking import CALL, about, cut, in_short, usable_tools
+from synth.tasks.servers.trying import drawing
 
 STAGE_VERSION = 1
 PROMPT = "server_start"
@@ -78,7 +78,7 @@ async def make_start(
     usable = usable_tools(config, tools)
     if all(is_read_only(tool) for tool in usable.values()):
         return [base | {"drop_reason": "nothing_writes"}] if description else []
-    async with open_alone(config, {"seed": seed_of(item_id, "start")}) as server:
+    async with open_alone(config, drawing(config, item_id, "start")) as server:
         if _num_rows(await server.state()) and not description:
             return []
         made = await _made(server, usable, llm, item_id, description)

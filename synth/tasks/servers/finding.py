@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 
 from records.digest import digest
 from records.tables.schemas import Row
-from sandboxes.mcp.servers import Communicated, ServerConfig, ServerGoal
+from sandboxes.mcp.servers import Communicated, GoalCall, ServerConfig, ServerGoal
+from synth.episode.tools.cassette import ServerForProof
 from synth.llm.client import LLM
 from synth.prompts.templates import render, version_of
 from synth.rubrics.built_in import mentions
@@ -15,6 +16,7 @@ from synth.tasks.servers import looking
 from synth.tasks.servers.config import ServerGoalsConfig
 from synth.tasks.servers.derivable import check_said, composed_in
 from synth.tasks.servers.looking import ServerLook, about, described, look_at, usable_tools
+from synth.tasks.servers.notes import NO_NOTES, Notes, find_notes
 from synth.tasks.servers.proposals import TOLD_SCHEMA, goal_from, schema_of_goals
 from synth.tasks.servers.trying import OpenFresh, TriedGoal, TriedTwin, drawing, try_goal, try_twin
 
@@ -113,6 +115,7 @@ async def find_goals(
         return []
     async with open_fresh(config, drawing(config, item_id, "look")) as server:
         look = await look_at(server, usable, llm, item_id=item_id, calls=settings.look_calls)
+    notes = NO_NOTES
     for number in range(settings.rounds):
         missing = settings.wanted - len(found.kept())
         if missing <= 0:
@@ -120,9 +123,29 @@ async def find_goals(
         proposed = await _proposed(config, look, llm, found, item_id, number, missing)
         if not proposed:
             break
-        tried = [await _tried(config, usable, one, found, open_fresh) for one in proposed]
+        if number == 0:
+            async with open_fresh(config, drawing(config, item_id, "notes")) as server:
+                notes = await _notes(server, usable, look, proposed)
+        tried = [await _tried(config, usable, one, found, open_fresh, notes) for one in proposed]
         await _checked(llm, [one for one in tried if one], found, item_id, number)
     return found.rows
+
+
+async def _notes(
+    server: ServerForProof,
+    tools: Mapping[str, Row],
+    look: ServerLook,
+    proposed: Sequence[Mapping[str, Any]],
+) -> Notes:
+    """What the server notes of calls that were made, and of those that goals are made of."""
+    answered = [one for one in look.answers if "answer" in one]
+    showing = [call for goal in proposed for call in goal["seen_by"]]
+    in_goals = [call for goal in proposed for call in goal["calls"]]
+    calls = [
+        GoalCall(tool=call["tool"], arguments=call["arguments"])
+        for call in (*answered, *showing, *in_goals)
+    ]
+    return await find_notes(server, tools, calls, {call["tool"] for call in showing})
 
 
 async def _proposed(
@@ -163,6 +186,7 @@ async def _tried(
     proposed: dict[str, Any],
     found: _Found,
     open_fresh: OpenFresh,
+    notes: Notes,
 ) -> Proposal | None:
     """What was proposed with what its execution showed; None where it is dropped for that."""
     goal = goal_from(proposed)
@@ -170,7 +194,7 @@ async def _tried(
         if not found.is_new(goal):
             raise UnprovedError("repeats", "a goal with these calls was proposed before")
         check_said(proposed)
-        tried = await try_goal(config, goal, tools, open_fresh)
+        tried = await try_goal(config, goal, tools, open_fresh, notes)
         composed = composed_in(proposed, tried, tools)
         tried = tried._replace(goal=tried.goal.model_copy(update={"composed": composed}))
         twin = await try_twin(config, tried, open_fresh)

@@ -148,13 +148,19 @@ def _forms(draft: Draft) -> dict[str, Any]:
 def incidental_of(goals: Iterable[ServerGoal]) -> tuple[Incidental, ...]:
     """What comes out otherwise each time, of all goals together. No field: the whole entity."""
     fields: dict[str, set[str] | None] = {}
+    rows: dict[str, set[str]] = {}
     for goal in goals:
+        for entity, ids in goal.volatile_rows.items():
+            rows.setdefault(entity, set()).update(ids)
         for entity, names in goal.volatile.items():
             known = fields.setdefault(entity, set())
             fields[entity] = None if known is None or not names else known | set(names)
     return tuple(
         Incidental(entity=entity, fields=tuple(sorted(names or ())))
         for entity, names in sorted(fields.items())
+    ) + tuple(
+        Incidental(entity=entity, fields=(), ids=tuple(sorted(ids)))
+        for entity, ids in sorted(rows.items())
     )
 
 
@@ -162,13 +168,13 @@ def visible(
     changes: Iterable[StateChange], incidental: Sequence[Incidental]
 ) -> list[dict[str, Any]]:
     """The changes without incidental fields, and without those of which nothing is left."""
-    hidden = {one.entity: set(one.fields) for one in incidental}
     found = []
     for change in changes:
-        fields = hidden.get(change["entity"])
-        if fields is None:
+        own = [one for one in incidental if one.is_of(change)]
+        if not own:
             found.append(dict(change))
-        elif fields:
+        elif all(one.fields for one in own):
+            fields = {field for one in own for field in one.fields}
             sides = {
                 side: change[side] and {f: v for f, v in change[side].items() if f not in fields}
                 for side in ("before", "after")

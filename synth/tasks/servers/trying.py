@@ -14,6 +14,7 @@ from synth.rubrics.built_in import EpisodeCall, StateChange
 from synth.rubrics.episode import is_read_only
 from synth.tasks.goals.goals import Step
 from synth.tasks.proof.proving import UnprovedError
+from synth.tasks.servers.notes import NO_NOTES, Notes, left_by_reading
 from synth.tasks.servers.proving import PlayedGoals, incidental_of, made_ids, play, visible
 
 
@@ -41,29 +42,36 @@ class TriedGoal(NamedTuple):
 
 
 async def try_goal(
-    config: ServerConfig, goal: ServerGoal, tools: Mapping[str, Row], open_fresh: OpenFresh
+    config: ServerConfig,
+    goal: ServerGoal,
+    tools: Mapping[str, Row],
+    open_fresh: OpenFresh,
+    notes: Notes = NO_NOTES,
 ) -> TriedGoal:
-    """Execute the goal twice, and what is to show its effect once without it. UnprovedError saying
-    why it cannot be kept, TransientError for the server's own failure."""
+    """Execute the goal twice, and what is to show its effect once without it. `notes` are no effect
+    of it. UnprovedError saying why it cannot be kept, TransientError for the server's own failure.
+    """
     for call in (*goal.calls, *goal.seen_by):
         if call.tool not in tools:
             raise UnprovedError("unknown_tool", call.tool)
     first, second = [await _played(config, goal, goal.calls, open_fresh, n) for n in range(2)]
-    goal = goal.model_copy(update={"volatile": _volatile(first, second)})
+    goal = notes.on(goal)
+    noted = incidental_of([goal])
+    plainly = [one._replace(changes=visible(one.changes, noted)) for one in (first, second)]
+    goal = notes.on(goal.model_copy(update={"volatile": _volatile(*plainly)}))
     shown = visible(first.changes, incidental_of([goal]))
     if all(is_read_only(tools[call.tool]) for call in goal.calls):
-        # what a reading tool leaves behind, such as a log, is no effect that anybody wants
-        left = {change["entity"]: () for change in first.changes}
-        goal = goal.model_copy(update={"volatile": left, "seen_by": ()})
+        goal = left_by_reading(first.changes).on(goal).model_copy(update={"seen_by": ()})
         return TriedGoal(goal, first.calls[0], [], first.before, "none")
     if shown:
         goal = goal.model_copy(update={"seen_by": (), "writes": True})
         read_from = "probes" if config.probes else "workspace"
         return TriedGoal(goal, first.calls[0], shown, first.before, read_from)
+    _need_more_than_notes(goal, first.changes, notes)
     if not goal.seen_by:
         return TriedGoal(goal, first.calls[0], [], first.before, "none")
     idle = await _played(config, goal, (), open_fresh, 2)
-    if idle.seen[0] or idle.changes:
+    if idle.seen[0] or visible(idle.changes, noted):
         raise UnprovedError("no_effect", "what is to show it changes by itself")
     if not (first.seen[0] and second.seen[0]):
         raise UnprovedError("no_effect", "neither the state nor what is to show it is another one")
@@ -132,6 +140,16 @@ async def _played(
     """Of the execution with this number: each draws other random values."""
     async with open_fresh(config, drawing(config, goal.id, "try", number)) as server:
         return await play(server, [goal], [_plan(calls)])
+
+
+def _need_more_than_notes(goal: ServerGoal, changes: Sequence[StateChange], notes: Notes) -> None:
+    """For a goal that leaves nothing but notes: what some tools leave by reading may be the whole
+    effect of one that writes, and would then be compared by nobody."""
+    if all(call.tool in notes.reading for call in goal.calls):
+        return
+    for entity in sorted({change["entity"] for change in changes} - notes.always):
+        if entity in notes.volatile:
+            raise UnprovedError("no_effect", f"reading changes {entity}, too")
 
 
 def _volatile(first: PlayedGoals, second: PlayedGoals) -> dict[str, tuple[str, ...]]:
