@@ -92,13 +92,17 @@ async def find_notes(
     calls: Sequence[GoalCall],
     showing: Iterable[str] = (),
 ) -> Notes:
-    """What the server notes of the calls, which are made on it; it must be a fresh one.
+    """What the server notes of the calls, which are made on it; it must be a fresh one. On one that
+    reaches out only those are made that declare to read.
 
     `showing`: tools that goals name as showing an effect. TransientError for the server's own
     failure.
     """
-    if server.config.probes:
+    config = server.config
+    if config.probes:
         return NO_NOTES
+    if config.reaches_out:
+        calls = [call for call in calls if call.tool in tools and is_read_only(tools[call.tool])]
     made: list[list[Tried]] = []
     before = await server.state()
     for call in distinct(calls, tools):
@@ -110,7 +114,7 @@ async def find_notes(
                 times.append(Tried(call, result.text, state_changes(before, after), before))
             before = after
         made.append(times)
-    return notes_of(server.config, tools, made, showing)
+    return notes_of(config, tools, made, showing)
 
 
 def distinct(calls: Iterable[GoalCall], tools: Mapping[str, Row]) -> list[GoalCall]:

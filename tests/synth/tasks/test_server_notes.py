@@ -54,15 +54,12 @@ JSON = {"requests.json": ()}
 @pytest.mark.slow
 @pytest.mark.usefixtures("sandboxed")
 @pytest.mark.parametrize(
-    ("modes", "calls", "showing", "volatile", "rows"),
+    ("modes", "calls", "showing", "volatile"),
     [
-        (("events",), CALLS, (), EVENTS, {}),
-        (("views", "hints"), CALLS, (), VIEWS, {}),
-        (("views",), CALLS, ("read_article",), VIEWS, {}),
-        (("views",), CALLS, (), {}, {}),
-        (("json", "text"), CALLS, (), JSON, {"file": ("requests.json", "requests.txt")}),
-        (("ledger",), CALLS, ("find_article", "feature"), {}, {}),
-        (("ledger",), (LEND, MOVE, FEATURE), ("feature", "move"), {}, {}),
+        (("views", "hints"), CALLS, (), VIEWS),
+        (("views",), (FIND, READ, PHONE), (), {}),
+        (("ledger",), CALLS, ("find_article", "feature"), {}),
+        (("ledger",), (LEND, MOVE, FEATURE), ("feature", "move"), {}),
     ],
 )
 def test_what_reading_changes_is_a_note_and_what_only_writing_changes_is_none(
@@ -70,10 +67,9 @@ def test_what_reading_changes_is_a_note_and_what_only_writing_changes_is_none(
     calls: tuple[GoalCall, ...],
     showing: tuple[str, ...],
     volatile: dict[str, Any],
-    rows: dict[str, Any],
 ) -> None:
     found = asyncio.run(tools_and_notes(noting(*modes), calls, showing))[1]
-    assert (found.volatile, found.rows) == (volatile, rows)
+    assert (found.volatile, found.rows) == (volatile, {})
 
 
 @pytest.mark.slow
@@ -83,6 +79,7 @@ def test_more_reading_in_another_order_passes_and_a_row_too_many_fails() -> None
         config = noting("events", "json", "text", "views")
         tools, found = await tools_and_notes(config, showing=("read_article",))
         assert found.volatile == {**EVENTS, **VIEWS, **JSON}
+        assert found.rows == {"file": ("requests.json", "requests.txt")}
         wanted = ServerGoal(
             id="lend",
             wish="Lend the article on sourdough to Ines Falk.",
@@ -116,8 +113,8 @@ def test_more_reading_in_another_order_passes_and_a_row_too_many_fails() -> None
             episode = episode_of(reference_messages(draft), played, changes=changes)
             return BUILT_IN.check_all(proof.rubric, episode)["state"].passed
 
-        ways = ((READ, PHONE, LEND, READ), (FIND, LEND, LEND), (FIND, LEND, MOVE))
-        assert await asyncio.gather(*(passes(*way) for way in ways)) == [True, False, False]
+        ways = ((READ, PHONE, LEND, READ), (FIND, LEND, LEND))
+        assert await asyncio.gather(*(passes(*way) for way in ways)) == [True, False]
         same = ServerGoal(id="feature", wish="Feature the knots.", calls=(FEATURE,))
         with pytest.raises(UnprovedError, match=r"reading changes library\.db:article, too"):
             await try_goal(config, same, tools, open_server, found)
