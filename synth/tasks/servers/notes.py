@@ -77,7 +77,7 @@ class Notes(NamedTuple):
 NO_NOTES = Notes()
 
 
-class Tried(NamedTuple):
+class NotedCall(NamedTuple):
     """A call that went well, and what it changed."""
 
     call: GoalCall
@@ -103,15 +103,15 @@ async def find_notes(
         return NO_NOTES
     if config.reaches_out:
         calls = [call for call in calls if call.tool in tools and is_read_only(tools[call.tool])]
-    made: list[list[Tried]] = []
+    made: list[list[NotedCall]] = []
     before = await server.state()
     for call in distinct(calls, tools):
-        times: list[Tried] = []
+        times: list[NotedCall] = []
         for _ in range(2):
             result = await server.call(call.tool, call.arguments)
             after = await server.state()
             if not result.is_error:
-                times.append(Tried(call, result.text, state_changes(before, after), before))
+                times.append(NotedCall(call, result.text, state_changes(before, after), before))
             before = after
         made.append(times)
     return notes_of(config, tools, made, showing)
@@ -132,7 +132,7 @@ def distinct(calls: Iterable[GoalCall], tools: Mapping[str, Row]) -> list[GoalCa
 def notes_of(
     config: ServerConfig,
     tools: Mapping[str, Row],
-    made: Sequence[Sequence[Tried]],
+    made: Sequence[Sequence[NotedCall]],
     showing: Iterable[str] = (),
 ) -> Notes:
     """What of the changes is a note. `made`: of each call the times that it went well."""
@@ -175,7 +175,7 @@ def marks_of(changes: Iterable[StateChange]) -> Iterator[Mark]:
                 yield from (Mark(entity, field=field) for field in change["after"] or ())
 
 
-def _leaves_only(times: Sequence[Tried], marks: set[Mark]) -> bool:
+def _leaves_only(times: Sequence[NotedCall], marks: set[Mark]) -> bool:
     """Whether that is all that the call changes, files that are made for it apart."""
     free = {mark.entity.split(":")[0] for mark in marks}
     return all(
@@ -185,7 +185,7 @@ def _leaves_only(times: Sequence[Tried], marks: set[Mark]) -> bool:
     ) and not any(change["op"] == "delete" for one in times for change in one.changes)
 
 
-def _reads(times: Sequence[Tried], notes: set[Mark]) -> bool:
+def _reads(times: Sequence[NotedCall], notes: set[Mark]) -> bool:
     """Whether it behaves as a call that reads: it leaves nothing but notes, and answers the same
     again, with something that lay in the workspace before and was not given to it."""
     if len(times) < 2 or times[0].answer != times[1].answer or not _leaves_only(times, notes):
@@ -223,7 +223,7 @@ def _less(old: Any, value: Any) -> bool:
 
 
 def _as_notes(
-    marks: set[Mark], always: set[Mark], reading: set[str], every: Sequence[Tried]
+    marks: set[Mark], always: set[Mark], reading: set[str], every: Sequence[NotedCall]
 ) -> Notes:
     """A file that holds nothing but notes is one itself: the first note may make it."""
     fields: dict[str, set[str] | None] = {}

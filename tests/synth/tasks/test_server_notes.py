@@ -15,7 +15,7 @@ from sandboxes.mcp.session import open_server
 from synth.rubrics.built_in import BUILT_IN, EpisodeCall, episode_of, state_changes
 from synth.tasks.proof.proving import UnprovedError, reference_messages
 from synth.tasks.servers.drafting import draft_for_server
-from synth.tasks.servers.notes import Notes, Tried, find_notes, notes_of
+from synth.tasks.servers.notes import NotedCall, Notes, find_notes, notes_of
 from synth.tasks.servers.proving import prove_on_server
 from synth.tasks.servers.trying import try_goal
 from synth.tasks.stage import NO_VARIANTS
@@ -122,11 +122,11 @@ def test_more_reading_in_another_order_passes_and_a_row_too_many_fails() -> None
     asyncio.run(run())
 
 
-def write(entity: str, answer: str, *, row: str) -> Tried:
+def write(entity: str, answer: str, *, row: str) -> NotedCall:
     """A call of a tool that writes a row, on a server that tells of Ines Falk."""
     call = GoalCall(tool=f"add_{entity}_{row[0]}")
     change = {"op": "create", "entity": entity, "id": row, "before": None, "after": {"n": 1}}
-    return Tried(call, answer, [change], {"member": {"Ines Falk": {"city": "Brno"}}})
+    return NotedCall(call, answer, [change], {"member": {"Ines Falk": {"city": "Brno"}}})
 
 
 def test_two_tools_that_write_into_one_table_do_not_make_it_a_log() -> None:
@@ -144,6 +144,6 @@ def test_rows_that_reading_takes_away_and_makes_anew_stay_compared() -> None:
     before = {"op": "delete", "entity": "note.json", "id": "a | 1", "before": {}, "after": None}
     after = before | {"op": "create", "id": "a | 2", "before": None, "after": {}}
     call = GoalCall(tool="read")
-    made = [[Tried(call, "a", [before, after], {})]]
+    made = [[NotedCall(call, "a", [before, after], {})]]
     tools = {"read": {"annotations": {"readOnlyHint": True}}}
     assert not notes_of(config, tools, made).volatile
