@@ -32,8 +32,8 @@ ROOMS = {
         ".",
     ],
     "sandboxes": [
-        *("inside", "core/agent", "core", "local", "lending", "mcp/protocol", "mcp/packages"),
-        *("mcp", "code", "installing", "bench", "."),
+        *("inside/hooks", "inside", "core/agent", "core", "local", "lending", "mcp/protocol"),
+        *("mcp/packages", "mcp", "code", "installing", "bench", "."),
     ],
     "offline_llm": [
         *("server", "reading", "settings", "generator", "rewriter", "code", "roles", "simulator"),

@@ -5,7 +5,7 @@ Python and Node get hooks of ours, always and never libfaketime, so that what th
 depend on whether that is installed; besides, its frozen clock makes time.sleep of Python fail.
 Git takes its dates from the environment. Other programs see the real time unless libfaketime is
 there: a server that is neither Python nor Node is started with it. Its randomness stays real:
-`sandboxes/inside/seeded_random.{py,cjs}` say what of Python and Node is seeded and what is not.
+`sandboxes/inside/hooks/seeded_random.{py,cjs}` say what of Python and Node is seeded and what is not.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 HOOKS = "/opt/clock"
-INSIDE = Path(__file__).parents[1] / "inside"
+INSIDE = Path(__file__).parents[1] / "inside" / "hooks"
 
 IDENTITY = {
     "GIT_AUTHOR_NAME": "Agent",

@@ -291,8 +291,8 @@ def _outside(
     config = catalogue.server(server)
     if recorded is not None and recorded.asked is not None:
         answers_for = partial(_recorded_answers, recorded.asked)
-    start = {**task["initial_state"], "seed": seed}
-    return McpExecutor(partial(catalogue.open_server, config, start), answers_for)
+    begins = {**task["initial_state"], "seed": seed}
+    return McpExecutor(partial(catalogue.open_server, config, begins), answers_for)
 
 
 def _recorded_answers(asked: Tape, place: CallPlace) -> AnswerServer:

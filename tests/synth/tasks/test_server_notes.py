@@ -13,12 +13,12 @@ from sandboxes.mcp.launch import server_of_command
 from sandboxes.mcp.servers import GoalCall, ServerConfig, ServerGoal
 from sandboxes.mcp.session import open_server
 from synth.rubrics.built_in import BUILT_IN, EpisodeCall, episode_of, state_changes
+from synth.tasks.on_server import NO_VARIANTS
 from synth.tasks.proof.proving import UnprovedError, reference_messages
 from synth.tasks.servers.drafting import draft_for_server
 from synth.tasks.servers.notes import NotedCall, Notes, find_notes, notes_of
 from synth.tasks.servers.proving import prove_on_server
 from synth.tasks.servers.trying import try_goal
-from synth.tasks.stage import NO_VARIANTS
 from tool_specs.importing.tool_lists import rows_of_answer
 
 PROGRAM = Path(__file__).parents[2] / "sandboxes" / "mcp" / "noting_server.py"

@@ -25,7 +25,7 @@ STARTED = "/dev/shm/.started"
 """Holds an empty file for each process that was started."""
 
 
-class Stream:
+class SeededStream:
     """Draws are told apart by their number: SHAKE-256 of the key and it."""
 
     def __init__(self, key):
@@ -65,7 +65,7 @@ def is_first_to_make(path):
     return True
 
 
-stream = Stream(own_key(os.environ["SANDBOX_SEED"]))
+stream = SeededStream(own_key(os.environ["SANDBOX_SEED"]))
 os.register_at_fork(
     before=stream.begin_fork, after_in_parent=stream.end_fork, after_in_child=stream.in_child
 )

@@ -1,0 +1,1 @@
+"""What Python and Node run first in a sandbox whose clock stands still."""
