@@ -4,8 +4,8 @@ run.
 Python and Node get hooks of ours, always and never libfaketime, so that what they say does not
 depend on whether that is installed; besides, its frozen clock makes time.sleep of Python fail.
 Git takes its dates from the environment. Other programs see the real time unless libfaketime is
-there: a server that is neither Python nor Node is started with it. Its randomness stays real:
-`sandboxes/inside/hooks/seeded_random.{py,cjs}` say what of Python and Node is seeded and what is not.
+there: a server that is neither Python nor Node is started with it. Its randomness stays real. What
+of Python and Node is seeded and what is not say `seeded_random.{py,cjs}` in `inside/hooks`.
 """
 
 from collections.abc import Mapping
