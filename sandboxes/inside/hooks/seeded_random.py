@@ -69,7 +69,8 @@ stream = SeededStream(own_key(os.environ["SANDBOX_SEED"]))
 os.register_at_fork(
     before=stream.begin_fork, after_in_parent=stream.end_fork, after_in_child=stream.in_child
 )
-os.urandom = random._urandom = lambda size, /: stream.draw(size)
+os.urandom = lambda size, /: stream.draw(size)
+random._urandom = os.urandom  # type: ignore[attr-defined]
 os.getrandom = lambda size, flags=0: stream.draw(size)
 
 plain_seed = random.Random.seed
@@ -84,4 +85,5 @@ random.seed = random._inst.seed
 random.seed()
 os.register_at_fork(after_in_child=random.seed)
 
-uuid._generate_time_safe = None  # libuuid's: it knows the real time
+# libuuid's: it knows the real time
+uuid._generate_time_safe = None  # type: ignore[attr-defined]
