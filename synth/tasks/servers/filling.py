@@ -136,7 +136,7 @@ async def _made(
 
 def _num_rows(state: ServerState) -> int:
     """Rows that say anything: a database or a folder that is merely there does not."""
-    return sum(bool(row) for rows in state.values() for row in rows.values())
+    return sum(any(row.values()) for rows in state.values() for row in rows.values())
 
 
 def _missing(wanted: ServerState, found: ServerState) -> str:
