@@ -33,7 +33,7 @@ ROOMS = {
     ],
     "sandboxes": [
         *("inside/hooks", "inside", "core/agent", "core", "local", "lending", "mcp/protocol"),
-        *("mcp/packages", "mcp", "code", "installing", "bench", "."),
+        *("mcp/packages", "mcp/domains", "mcp", "code", "installing", "bench", "."),
     ],
     "offline_llm": [
         *("server", "reading", "settings", "generator", "rewriter", "code", "roles", "simulator"),

@@ -14,6 +14,7 @@ from pydantic import BeforeValidator
 from flows.runtime.settings import data_root, flow_keys
 from records.errors import ConfigError
 from sandboxes.installing.client_files import is_server_file, servers_in
+from sandboxes.mcp.joining import files_joined, programs_of
 from sandboxes.mcp.servers import ServerConfig
 from synth.engine.context import ConfigT
 from synth.engine.job_config import JobConfig
@@ -65,7 +66,8 @@ def check_parameters(config: JobConfig, dataset: str) -> None:
             check_paths([(f"roles.{role}.ca_file", own.ca_file)])
     check_paths(_paths(config, dataset))
     for server in _own_servers(config):
-        _check_server(server)
+        for program in programs_of(server):
+            _check_server(program)
     if getattr(config, "extensions", ()):
         raise ConfigError(
             "extensions are programs, which a flow that is started from the UI does not run; use "
@@ -129,3 +131,6 @@ def _paths(config: JobConfig, dataset: str) -> Iterator[tuple[str, str]]:
         for name in getattr(config, setting, ()):
             if is_server_file(name):  # else the name of a built-in one
                 yield f"config.{setting}", name
+                if setting == "servers" and Path(name).is_file():
+                    for part in files_joined(Path(name)):
+                        yield f"joins of {name}", str(part)

@@ -10,8 +10,11 @@ from typing import Any, NamedTuple
 from records.digest import digest
 from records.errors import ConfigError, ItemError, TransientError
 from records.tables.schemas import Row
+from sandboxes.mcp.joined import META, LiveServer, open_live
+from sandboxes.mcp.joining import JoinedServerConfig
+from sandboxes.mcp.protocol.results import McpResult
 from sandboxes.mcp.servers import ServerConfig
-from sandboxes.mcp.session import McpResult, McpServer, only_reads, open_server
+from sandboxes.mcp.session import only_reads
 from tool_specs.importing.tool_lists import ToolListSource, rows_of_answer
 
 APART_S = 1.1
@@ -34,13 +37,27 @@ async def import_server(config: ServerConfig) -> list[Row]:
         second = await look(config)
     except (TransientError, ItemError) as error:
         raise ConfigError(f"cannot import tools: {error}") from error
-    rows = rows_of_answer(first.tools, source_of(config))
+    rows = _rows(config, first.tools)
     again = {tool["name"]: tool for tool in second.tools}
     for row, tool in zip(rows, first.tools, strict=True):
         name = tool["name"]
         same = tool == again.get(name) and first.answers.get(name) == second.answers.get(name)
         if not same and row["drop_reason"] is None:
             row["drop_reason"] = "varies"
+    return rows
+
+
+def _rows(config: ServerConfig, tools: list[dict[str, Any]]) -> list[Row]:
+    """In the order of the list, in which those of a part stand together. Whether a tool may write
+    its part says."""
+    source = source_of(config)
+    if not isinstance(config, JoinedServerConfig):
+        return rows_of_answer(tools, source)
+    rows: list[Row] = []
+    for part in config.parts:
+        own = [tool for tool in tools if tool[META]["part"] == part.name]
+        made = rows_of_answer(own, source.model_copy(update={"may_write": part.may_write}))
+        rows += [row | {"annotations": row["annotations"] | {"part": part.name}} for row in made]
     return rows
 
 
@@ -57,7 +74,7 @@ def source_of(config: ServerConfig) -> ToolListSource:
 
 
 async def look(config: ServerConfig) -> Look:
-    async with open_server(config) as server:
+    async with open_live(config) as server:
         tools = await server.list_tools()
         return Look(
             tools, {tool["name"]: await tried(server, tool) for tool in reads(config, tools)}
@@ -73,12 +90,15 @@ def reads(config: ServerConfig, tools: list[dict[str, Any]]) -> list[dict[str, A
 
 def sample_for(config: ServerConfig, tool: dict[str, Any]) -> dict[str, Any] | None:
     """The arguments that the definition gives, or none at all where none are required."""
-    if tool["name"] in config.samples:
-        return config.samples[tool["name"]]
+    name = tool["name"]
+    if isinstance(config, JoinedServerConfig):
+        config, name = config.part(tool[META]["part"]), tool[META]["tool"]
+    if name in config.samples:
+        return config.samples[name]
     return None if (tool.get("inputSchema") or {}).get("required") else {}
 
 
-async def tried(server: McpServer, tool: dict[str, Any]) -> McpResult:
+async def tried(server: LiveServer, tool: dict[str, Any]) -> McpResult:
     result = await server.call(tool["name"], sample_for(server.config, tool) or {})
     if result.error_code == "bad_answer":
         raise ItemError("bad_server_answer", f"{server.config.name}.{tool['name']}: {result.text}")

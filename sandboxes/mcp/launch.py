@@ -12,6 +12,7 @@ from records.errors import ConfigError
 from sandboxes.core import python_env
 from sandboxes.core.template import BASE_ENV, Bind, SandboxTemplate
 from sandboxes.mcp.contents import files_of
+from sandboxes.mcp.joining import JOINS, joined_server
 from sandboxes.mcp.packages.invocations import invocation_of
 from sandboxes.mcp.packages.kept import kept_packages, program_of
 from sandboxes.mcp.servers import ServerConfig
@@ -58,13 +59,16 @@ def server_of_command(line: str, *, writes: bool | None = None) -> ServerConfig:
 
 
 def load_server(path: Path) -> ServerConfig:
-    """Read one definition. It needs a `command` and nothing more: the name is that of the file
-    unless it says another, and paths in the command are shown inside. ConfigError naming file and
-    field for whatever is wrong with it."""
+    """Read one definition. It needs a `command`, or `joins`, and nothing more: the name is that of
+    the file unless it says another, and paths in the command are shown inside. ConfigError naming
+    file and field for whatever is wrong with it."""
     given = read_yaml(path)
     if not isinstance(given, dict):
-        raise ConfigError(f"{path}: a server definition is a mapping with a `command`")
-    return definition_of({"name": name_of(path.name)} | given, path.parent, origin=str(path))
+        raise ConfigError(f"{path}: a server definition is a mapping with a `command` or `joins`")
+    given = {"name": name_of(path.name)} | given
+    if JOINS in given:
+        return joined_server(given, path, load_server)
+    return definition_of(given, path.parent, origin=str(path))
 
 
 def definition_of(given: dict[str, Any], folder: Path, *, origin: str) -> ServerConfig:

@@ -19,7 +19,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import anyio
 from mcp import Client, MCPError
@@ -48,8 +48,8 @@ from sandboxes.mcp.protocol.questions import (
     AnswerServer,
     CallQuestions,
     QuestionCallbacks,
-    ServerExchange,
 )
+from sandboxes.mcp.protocol.results import McpResult, clip
 from sandboxes.mcp.secret_values import NO_SECRETS, Redactor, secret_values
 from sandboxes.mcp.servers import Fixture, ServerConfig
 from sandboxes.mcp.state import ServerState, state_of
@@ -58,25 +58,12 @@ from tool_specs.importing.checked_schemas import usable_schema
 from tool_specs.importing.names import mapped_names
 from tool_specs.importing.parameter_names import WritableSchema, own_arguments, writable
 
-MAX_TEXT = 64 << 10
-"""Characters of a result that are passed on; a note says how many are missing."""
-
 MAX_ARGUMENTS = 1 << 20
 """Bytes of a call's arguments as JSON."""
 
 
 class ServerLostError(TransientError):
     """The server hung, died or printed rubbish in a call, or does not run any more."""
-
-
-class McpResult(NamedTuple):
-    text: str
-    is_error: bool
-    """The server says that the call failed, or we do."""
-    error_code: str | None = None
-    """Of an error that is not the server's own: `invalid_arguments`, `bad_answer`."""
-    exchanges: tuple[ServerExchange, ...] = ()
-    """What the server asked in the call, and was answered."""
 
 
 class McpServer:
@@ -316,11 +303,6 @@ def text_of(result: Any) -> str:
     if not result.content and result.structured_content is not None:
         return json.dumps(result.structured_content, ensure_ascii=False)
     return text_of_blocks(result.content)
-
-
-def clip(text: str) -> str:
-    over = len(text) - MAX_TEXT
-    return text if over <= 0 else f"{text[:MAX_TEXT]}\n[{over} more characters]"
 
 
 async def set_up(config: ServerConfig, fixture: Fixture, sandbox: Sandbox) -> None:

@@ -19,6 +19,8 @@ from typing import Any, NamedTuple, Self
 from records.errors import ConfigError
 from sandboxes.lending.capacity import PoolSettings, machine_live
 from sandboxes.lending.pool import Pool
+from sandboxes.mcp.joined import LiveServer, open_joined
+from sandboxes.mcp.joining import JoinedServerConfig, programs_of
 from sandboxes.mcp.servers import ServerConfig
 from sandboxes.mcp.session import McpServer, open_server
 
@@ -49,10 +51,11 @@ class WarmServers:
         if live < 1:
             raise ConfigError(f"live servers must be at least 1, got {live}")
         self._slots = asyncio.Semaphore(live)
+        self._several = asyncio.Lock()
         self._live = live
         self._idle: list[tuple[str, _Warm]] = []
         self._shared: defaultdict[str, list[_Shared]] = defaultdict(list)
-        self._joining: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._entering: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._unshared: set[str] = set()
         """Where a server was lost while it may have had several users."""
         self.starts = 0
@@ -64,35 +67,58 @@ class WarmServers:
     @asynccontextmanager
     async def open(
         self, config: ServerConfig, fixture: Mapping[str, Any] | None = None
-    ) -> AsyncIterator[McpServer]:
-        """As `sandboxes.mcp.session.open_server`: a server whose fixture has just been made, or one
+    ) -> AsyncIterator[LiveServer]:
+        """As `sandboxes.mcp.joined.open_live`: a server whose fixture has just been made, or one
         that only reads and so has it as it was made. Only servers that are never seeded are lent
         again, so a seed is that of one start.
 
-        Waits while all slots are in use. A server that is lost or failed its user is not lent
-        again.
+        Waits while all slots are in use, of which each part of a joined server takes one. A server
+        that is lost or failed its user is not lent again.
         """
-        begins = fixture or {"start": config.start}
-        key = f"{config.name}/{begins.get('fixture', 'default')}/{begins.get('start', '')}"
-        if config.resettable and not config.may_write and key not in self._unshared:
-            async with self._joined(key, config, fixture) as server:
+        key = _key(config, fixture)
+        if isinstance(config, JoinedServerConfig):
+            async with (
+                self._held(len(programs_of(config))),
+                open_joined(config, fixture, self._lent) as server,
+            ):
                 yield server
-            return
-        async with self._slots:
-            warm = await self._take(key, config) or await self._started(config, fixture)
-            try:
-                yield warm.server
-            except BaseException:
-                await _end(warm)
-                raise
-            await self._give_back(key, warm)
+        elif config.resettable and not config.may_write and key not in self._unshared:
+            async with self._shared_by(key, config, fixture) as server:
+                yield server
+        else:
+            async with self._slots, self._lent(config, fixture) as server:
+                yield server
 
     @asynccontextmanager
-    async def _joined(
+    async def _held(self, slots: int) -> AsyncIterator[None]:
+        """So many slots, or all where there are fewer. One after the other takes several, so that
+        no two wait for each other's."""
+        async with AsyncExitStack() as stack:
+            async with self._several:
+                for _ in range(min(slots, self._live)):
+                    await stack.enter_async_context(self._slots)
+            yield
+
+    @asynccontextmanager
+    async def _lent(
+        self, config: ServerConfig, fixture: Mapping[str, Any] | None
+    ) -> AsyncIterator[McpServer]:
+        """A server for one user, who holds a slot for it."""
+        key = _key(config, fixture)
+        warm = await self._take(key, config) or await self._started(config, fixture)
+        try:
+            yield warm.server
+        except BaseException:
+            await _end(warm)
+            raise
+        await self._give_back(key, warm)
+
+    @asynccontextmanager
+    async def _shared_by(
         self, key: str, config: ServerConfig, fixture: Mapping[str, Any] | None
     ) -> AsyncIterator[McpServer]:
         """A server among several users. It holds one slot from its first to its last."""
-        async with self._joining[key]:  # one after the other: the second finds the first's server
+        async with self._entering[key]:  # one after the other: the second finds the first's server
             shared = self._with_room(key, config)
             if shared is None:
                 await self._slots.acquire()
@@ -182,6 +208,11 @@ class WarmServers:
             _, warm = self._idle.pop()
             await _end(warm)
         await self.pool.__aexit__(kind, error, trace)
+
+
+def _key(config: ServerConfig, fixture: Mapping[str, Any] | None) -> str:
+    begins = fixture or {"start": config.start}
+    return f"{config.name}/{begins.get('fixture', 'default')}/{begins.get('start', '')}"
 
 
 async def _end(warm: _Warm) -> None:

@@ -13,10 +13,11 @@ from sandboxes.installing.client_files import is_server_file, servers_in
 from sandboxes.installing.install import installed
 from sandboxes.lending.leases import LeaseSandbox, available, lease
 from sandboxes.mcp.importing import source_of
+from sandboxes.mcp.joined import open_live
+from sandboxes.mcp.joining import programs_of
 from sandboxes.mcp.launch import launch_of
 from sandboxes.mcp.secret_values import secret_values
 from sandboxes.mcp.servers import ServerConfig, builtin_servers
-from sandboxes.mcp.session import open_server
 from synth.catalogue.evolved_domains import Domains, EvolvedDomains, evolved_domains, is_evolved
 from synth.catalogue.played_sources import PlayedSource, played_domains, sources_to_play
 from synth.engine.job_config import JobConfig, Role
@@ -118,9 +119,11 @@ def why_left_out(server: ServerConfig) -> str | None:
         return "no_sandbox"
     reason = "not_installed"
     try:
-        launch_of(server)
+        for program in programs_of(server):
+            launch_of(program)
         reason = "no_secret"
-        secret_values(server.name, server.secrets)
+        for program in programs_of(server):
+            secret_values(program.name, program.secrets)
     except ConfigError:
         if server.optional:
             return reason
@@ -159,7 +162,7 @@ def _runs_here(server: ServerConfig) -> bool:
 def catalogue_of(
     dataset: Dataset,
     config: RunConfig,
-    open_server: OpenServer = open_server,
+    open_server: OpenServer = open_live,
     lease: LeaseSandbox = lease,
 ) -> Catalogue:
     """Everything that the run's episodes are put together from, as the dataset holds it.

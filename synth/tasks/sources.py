@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from records.seeds import rng_of
 from records.tables.schemas import Row
+from sandboxes.mcp.joined import open_live
 from sandboxes.mcp.servers import ServerConfig, ServerGoal
-from sandboxes.mcp.session import open_server
 from synth.episode.tools.cassette import OpenForProof
 from synth.episode.tools.simulator import SimulateConfig
 from synth.tasks.code_tasks import CodeTasks
@@ -34,7 +34,7 @@ class TaskSources:
     servers: Mapping[str, ServerConfig]
     """By name; empty where no sandbox can run them."""
 
-    open_server: OpenForProof = open_server
+    open_server: OpenForProof = open_live
     """How a plan gets a fresh server. `WarmServers.open` spares most of the starts."""
 
     extensions: Extensions = NO_EXTENSIONS

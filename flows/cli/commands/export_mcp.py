@@ -37,7 +37,7 @@ def export_mcp(
     """
     import asyncio
 
-    from sandboxes.mcp.domain_server import DomainServer
+    from sandboxes.mcp.domains.domain_server import DomainServer
 
     server = DomainServer(_written(domain) if dataset is None else _evolved(domain, dataset))
     asyncio.run(server.run_http(port) if http else server.run_stdio())

@@ -19,8 +19,8 @@ from records.errors import TransientError
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from sandboxes.mcp.importing import source_of
+from sandboxes.mcp.protocol.results import McpResult
 from sandboxes.mcp.servers import ServerConfig
-from sandboxes.mcp.session import McpResult
 from sandboxes.mcp.state import ServerState
 from synth.episode.tools.fault_injection import BEFORE_EXECUTION
 from synth.episode.tools.tool_result import ExecutedBy, ToolResult

@@ -16,9 +16,9 @@ from records.errors import ConfigError
 from records.tables.schemas import Row
 from sandboxes.code.suite import CLOCK
 from sandboxes.lending.leases import LeaseSandbox, lease
+from sandboxes.mcp.joined import LiveServer, open_live
 from sandboxes.mcp.protocol.questions import AnswerServer, ServerExchange, recorded_answers
 from sandboxes.mcp.servers import ServerConfig
-from sandboxes.mcp.session import McpServer, open_server
 from synth.episode.tools.cassette import (
     Cassette,
     CassetteExecutor,
@@ -77,7 +77,7 @@ class Executor(Protocol):
 
 
 OpenServer = Callable[
-    [ServerConfig, Mapping[str, Any] | None], AbstractAsyncContextManager[McpServer]
+    [ServerConfig, Mapping[str, Any] | None], AbstractAsyncContextManager[LiveServer]
 ]
 
 
@@ -108,7 +108,7 @@ class Catalogue:
     """Repositories and problems by name. Empty where no sandbox can run them."""
     lease: LeaseSandbox = lease
     """How an episode on code gets its sandbox."""
-    open_server: OpenServer = open_server
+    open_server: OpenServer = open_live
     """How an episode gets its server. `WarmServers.open` bounds them and spares most starts."""
     kinds: Kinds = BUILT_IN
     """What checks the criteria of the tasks."""

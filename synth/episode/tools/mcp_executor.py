@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 
 from records.digest import digest
 from sandboxes.core.body import ProgramEndedError
+from sandboxes.mcp.joined import LiveServer
 from sandboxes.mcp.protocol.questions import AnswerServer, ServerExchange, recorded_answers
-from sandboxes.mcp.session import McpResult, McpServer, ServerLostError
+from sandboxes.mcp.protocol.results import McpResult
+from sandboxes.mcp.session import ServerLostError
 from sandboxes.mcp.state import ServerState
 from synth.episode.tools.tool_result import ExecutedBy, ToolResult
 from synth.rubrics.built_in import state_changes
@@ -67,7 +69,7 @@ class McpExecutor:
 
     def __init__(
         self,
-        open_it: Callable[[], AbstractAsyncContextManager[McpServer]],
+        open_it: Callable[[], AbstractAsyncContextManager[LiveServer]],
         answers_for: AnswersFor | None = None,
     ) -> None:
         """`open_it` gives a server whose fixture has just been made. Without `answers_for` what it
@@ -75,7 +77,7 @@ class McpExecutor:
         self._open_it = open_it
         self._answers_for = answers_for
         self._open: AsyncExitStack | None = None
-        self._server: McpServer | None = None
+        self._server: LiveServer | None = None
         self._state: ServerState = {}
         self._hash: str | None = None
         self._made: list[ServerCall] = []
@@ -144,7 +146,7 @@ class McpExecutor:
             exchanges=[exchange._asdict() for exchange in result.exchanges] or None,
         )
 
-    async def _running(self) -> McpServer:
+    async def _running(self) -> LiveServer:
         """The server, on which everything that was done is done."""
         if self._server is None:
             async with AsyncExitStack() as stack:

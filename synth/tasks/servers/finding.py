@@ -18,6 +18,7 @@ from synth.tasks.servers.derivable import check_said, composed_in
 from synth.tasks.servers.looking import ServerLook, about, described, look_at, usable_tools
 from synth.tasks.servers.notes import NO_NOTES, Notes, find_notes
 from synth.tasks.servers.proposals import TOLD_SCHEMA, goal_from, schema_of_goals
+from synth.tasks.servers.shared import check_shared, parts_told
 from synth.tasks.servers.trying import OpenFresh, TriedGoal, TriedTwin, drawing, try_goal, try_twin
 
 STAGE_VERSION = 1
@@ -161,6 +162,7 @@ async def _proposed(
     prompt = render(
         PROMPT,
         server=about(config),
+        parts=parts_told(config),
         look=look._asdict(),
         count=count,
         kept=[
@@ -196,6 +198,7 @@ async def _tried(
         check_said(proposed)
         tried = await try_goal(config, goal, tools, open_fresh, notes)
         composed = composed_in(proposed, tried, tools)
+        check_shared(config, proposed, tried.calls, tools)
         tried = tried._replace(goal=tried.goal.model_copy(update={"composed": composed}))
         twin = await try_twin(config, tried, open_fresh)
     except UnprovedError as error:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from records.tables.schemas import Row
+from sandboxes.mcp.joining import part_of
 from sandboxes.mcp.servers import ServerConfig
 from sandboxes.mcp.state import ServerState
 from synth.episode.tools.cassette import ServerForProof
@@ -31,7 +32,8 @@ CALL: dict[str, Any] = {
 
 class ServerLook(NamedTuple):
     tools: list[dict[str, Any]]
-    """Name, description and input schema of those that goals may use."""
+    """Name, description and input schema of those that goals may use, and the part of a joined
+    server that they belong to."""
 
     answers: list[dict[str, Any]]
     """Calls that were made, one after the other, and what they returned."""
@@ -42,9 +44,11 @@ class ServerLook(NamedTuple):
 
 def usable_tools(config: ServerConfig, tools: Mapping[str, Row]) -> dict[str, Row]:
     """Tools that goals may be about: all, or those that read where no effect may be tried."""
-    if config.may_try_writes:
-        return dict(tools)
-    return {name: tool for name, tool in tools.items() if is_read_only(tool)}
+    return {
+        name: tool
+        for name, tool in tools.items()
+        if part_of(config, tool).may_try_writes or is_read_only(tool)
+    }
 
 
 async def look_at(
@@ -52,10 +56,7 @@ async def look_at(
 ) -> ServerLook:
     """Look around on a fresh server: call what reads and takes no argument, then what the generator
     asks for, at most `calls`."""
-    shown = [
-        {key: tool[key] for key in ("name", "description", "input_schema")}
-        for tool in tools.values()
-    ]
+    shown = [_shown(tool) for tool in tools.values()]
     workspace = in_short(await server.state())
     answers = [
         await _answered(server, {"tool": name, "arguments": {}})
@@ -80,6 +81,11 @@ async def look_at(
     )
     made = [call for call in asked["calls"] if call["tool"] in tools]
     return look._replace(answers=answers + [await _answered(server, call) for call in made])
+
+
+def _shown(tool: Row) -> dict[str, Any]:
+    part = {"part": tool["annotations"]["part"]} if "part" in tool["annotations"] else {}
+    return {key: tool[key] for key in ("name", "description", "input_schema")} | part
 
 
 async def _answered(server: ServerForProof, call: Mapping[str, Any]) -> dict[str, Any]:

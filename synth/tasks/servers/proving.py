@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from sandboxes.mcp.servers import Communicated, GoalCall, ServerGoal
+from sandboxes.mcp.servers import Communicated, GoalCall, ServerConfig, ServerGoal
 from synth.episode.tools.cassette import ServerForProof
 from synth.rubrics.built_in import CALL, EpisodeCall, StateChange, mentions, state_changes
 from synth.rubrics.criteria import CallCheck, Criterion, Incidental
@@ -110,14 +110,14 @@ async def prove_on_server(
     draft = made.draft.model_copy(update={"goals": tuple(goals)})
     _need_missing(draft, [server.config.description, *plain_values(played.before)])
     by_calls = any(shown_by_calls)
-    read_from = "calls" if by_calls else "probes" if server.config.probes else "workspace"
+    read_from = "calls" if by_calls else read_from_of(server.config, changes)
     proved = draft.proved or {"plan": "executed", "nodes": 0, "depth": len(draft.plan)}
     proved |= {"state_read_from": read_from} | _forms(draft)
     draft = draft.model_copy(update={"proved": proved})
     rubric = rubric_of(
         draft,
         changes,
-        made_ids=made_ids(changes, calls) if not server.config.probes else frozenset(),
+        made_ids=made_ids(unprobed(server.config, changes), calls),
         rules=(),
         forbidden=(),
         further=[*_calls(draft, own, calls), *extensions.criteria(draft)],
@@ -184,6 +184,17 @@ def visible(
     return found
 
 
+def read_from_of(config: ServerConfig, changes: Sequence[StateChange]) -> str:
+    """What showed the changes: `workspace` where any of them stands there."""
+    has_other = unprobed(config, changes) or not config.probes
+    return "workspace" if has_other else "probes"
+
+
+def unprobed(config: ServerConfig, changes: Iterable[StateChange]) -> list[StateChange]:
+    """The changes that no probe shows. The id of a line that a probe prints is the line."""
+    return [change for change in changes if change["entity"] not in config.probes]
+
+
 def made_ids(changes: Iterable[StateChange], calls: Sequence[EpisodeCall]) -> frozenset[str]:
     """Ids of new rows that no call named, so that the server made them up."""
     named = [str(value) for call in calls for value in plain_values(call.arguments)]
@@ -202,8 +213,12 @@ def _names(text: str, key: str) -> bool:
 def _with_numbers(call: EpisodeCall) -> EpisodeCall:
     """The answer of a server is a text; whoever reads it sees the numbers in it."""
     text = str(call.observation)
-    numbers = [float(found) if "." in found else int(found) for found in NUMBER.findall(text)]
-    return call.model_copy(update={"observation": [text, *numbers]})
+    return call.model_copy(update={"observation": [text, *numbers_in(text)]})
+
+
+def numbers_in(text: str) -> list[int | float]:
+    """Those that stand by themselves in the text."""
+    return [float(found) if "." in found else int(found) for found in NUMBER.findall(text)]
 
 
 def _need_missing(draft: Draft, shown: Iterable[Any]) -> None:

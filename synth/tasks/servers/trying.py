@@ -15,7 +15,14 @@ from synth.rubrics.episode import is_read_only
 from synth.tasks.goals.goals import Step
 from synth.tasks.proof.proving import UnprovedError
 from synth.tasks.servers.notes import NO_NOTES, Notes, left_by_reading
-from synth.tasks.servers.proving import PlayedGoals, incidental_of, made_ids, play, visible
+from synth.tasks.servers.proving import (
+    PlayedGoals,
+    incidental_of,
+    made_ids,
+    play,
+    read_from_of,
+    visible,
+)
 
 
 class OpenFresh(Protocol):
@@ -65,7 +72,7 @@ async def try_goal(
         return TriedGoal(goal, first.calls[0], [], first.before, "none")
     if shown:
         goal = goal.model_copy(update={"seen_by": (), "writes": True})
-        read_from = "probes" if config.probes else "workspace"
+        read_from = read_from_of(config, shown)
         return TriedGoal(goal, first.calls[0], shown, first.before, read_from)
     _need_more_than_notes(goal, first.changes, notes)
     if not goal.seen_by:

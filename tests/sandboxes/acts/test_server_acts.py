@@ -13,7 +13,8 @@ import pytest
 from records.errors import TransientError
 from sandboxes.core.template import Limits
 from sandboxes.mcp.launch import server_of_command
-from sandboxes.mcp.session import MAX_ARGUMENTS, McpResult, McpServer, ServerLostError, open_server
+from sandboxes.mcp.protocol.results import McpResult
+from sandboxes.mcp.session import MAX_ARGUMENTS, McpServer, ServerLostError, open_server
 from sandboxes.mcp.warm import WarmServers
 from synth.episode.tools.mcp_executor import MOST_LOST, McpExecutor
 from synth.episode.tools.tool_result import ToolResult

@@ -11,8 +11,9 @@ import pytest
 from records.errors import ConfigError, TransientError
 from sandboxes.mcp.importing import import_server
 from sandboxes.mcp.launch import launch_of, server_of_command
+from sandboxes.mcp.protocol.results import MAX_TEXT, McpResult
 from sandboxes.mcp.servers import ServerConfig, ServerGoal, builtin_servers, fill, slots_in
-from sandboxes.mcp.session import MAX_TEXT, McpResult, McpServer, open_server
+from sandboxes.mcp.session import McpServer, open_server
 
 pytestmark = pytest.mark.usefixtures("sandboxed")
 

@@ -23,8 +23,9 @@ from sandboxes.mcp.protocol.questions import (
     ServerQuestion,
     recorded_answers,
 )
+from sandboxes.mcp.protocol.results import McpResult
 from sandboxes.mcp.servers import ServerConfig
-from sandboxes.mcp.session import McpResult, McpServer, open_server
+from sandboxes.mcp.session import McpServer, open_server
 
 pytestmark = pytest.mark.usefixtures("sandboxed")
 

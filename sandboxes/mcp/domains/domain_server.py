@@ -31,11 +31,11 @@ class DomainServer:
 
     def __init__(self, domain: Domain) -> None:
         self.domain, self.environment = domain, DomainEnvironment.of(domain)
-        self._tools = [_tool(program) for program in domain.programs.values()]
+        self._tools = [tool_of(program) for program in domain.programs.values()]
         self.server: Server[Any] = Server(
             domain.name,
             title=domain.title,
-            instructions=_instructions(domain),
+            instructions=instructions_of(domain),
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
@@ -102,7 +102,8 @@ class DomainServer:
         return types.ReadResourceResult(contents=[content])
 
 
-def _tool(program: Program) -> types.Tool:
+def tool_of(program: Program) -> types.Tool:
+    """As `tools/list` has it."""
     schema = program.output_schema
     return types.Tool(
         name=program.spec.name,
@@ -113,7 +114,7 @@ def _tool(program: Program) -> types.Tool:
     )
 
 
-def _instructions(domain: Domain) -> str:
+def instructions_of(domain: Domain) -> str:
     """What an agent has to know: the place, its clock, and the rules that no tool enforces."""
     rules = "".join(f"\n- {rule.text}" for rule in domain.policy)
     return f"{domain.description}\nIt is {domain.now}." + (f"\nRules:{rules}" if rules else "")

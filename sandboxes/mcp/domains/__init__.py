@@ -1,0 +1,2 @@
+"""Domains to whoever speaks MCP: served to others, and run in this process as a part of a joined
+server."""
