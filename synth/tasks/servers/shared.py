@@ -1,7 +1,6 @@
 """What ties the calls of a goal on a joined server together: something that one part shows is what
 another is given."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -37,8 +36,9 @@ def check_shared(
 ) -> None:
     """The executed calls of a goal on a joined server are of two parts at least, and a call is
     given a value that an earlier answer of another part shows. It counts where nobody says it, no
-    earlier answer of the call's own part shows it, it stands neither in the tool's schema nor in
-    what the assistant is told of the place, and is long enough. UnprovedError("not_shared") else.
+    earlier answer of the call's own part shows it, it is none of the values that the tool's schema
+    lists, does not stand in what the assistant is told of the place, and is long enough.
+    UnprovedError("not_shared") else.
     """
     if not isinstance(config, JoinedServerConfig):
         return
@@ -50,9 +50,10 @@ def check_shared(
         earlier = list(zip(parts[:at], calls[:at], strict=True))
         own = [str(one.observation) for name, one in earlier if name == part]
         others = [str(one.observation) for name, one in earlier if name != part]
-        known = [told, json.dumps(tools[call.tool]["input_schema"], ensure_ascii=False), *own]
+        listed = list(_listed(tools[call.tool]["input_schema"]))
         for value in _matter(call, proposed):
-            if _stands_in(value, others) and not _stands_in(value, known):
+            is_known = value in listed or _stands_in(value, [told, *own])
+            if _stands_in(value, others) and not is_known:
                 return
     raise UnprovedError(
         "not_shared", "no call is given what only an earlier answer of another part shows"
@@ -67,6 +68,17 @@ def _matter(call: EpisodeCall, proposed: Mapping[str, Any]) -> Iterator[str | in
         counts = abs(value) >= LEAST_NUMBER if is_number else _is_long(value)
         if counts and value not in said and not mentions(proposed["goal"], value):
             yield value
+
+
+def _listed(schema: Any) -> Iterator[Any]:
+    """The values that a schema allows by name."""
+    if isinstance(schema, dict):
+        yield from schema.get("enum", ())
+        for part in schema.values():
+            yield from _listed(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from _listed(part)
 
 
 def _is_long(value: Any) -> bool:

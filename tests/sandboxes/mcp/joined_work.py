@@ -1,0 +1,27 @@
+"""Definitions of joined servers, made of programs that people write for themselves."""
+
+import shutil
+from pathlib import Path
+
+from sandboxes.mcp.joining import JoinedServerConfig
+from sandboxes.mcp.launch import load_server
+
+PROGRAMS = Path(__file__).parent
+
+
+def joined_in(folder: Path, *joins: str, further: str = "") -> JoinedServerConfig:
+    """`joins` of loans.yaml, contacts.yaml and whatever else can be joined, called office."""
+    for name in ("loan", "contact"):
+        shutil.copy(PROGRAMS / f"{name}_server.py", folder)
+        definition = folder / f"{name}s.yaml"
+        if not definition.exists():
+            definition.write_text(f"command: python {name}_server.py\n")
+    path = folder / "office.yaml"
+    path.write_text(f"joins: [{', '.join(map(repr, joins))}]\n{further}")
+    config = load_server(path)
+    assert isinstance(config, JoinedServerConfig)
+    return config
+
+
+OFFICE = ("loans.yaml", "contacts.yaml")
+WARD = ("contacts.yaml", "domain:clinic_desk")
