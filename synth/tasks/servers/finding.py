@@ -18,7 +18,7 @@ from synth.tasks.servers.derivable import check_said, composed_in
 from synth.tasks.servers.looking import ServerLook, about, described, look_at, usable_tools
 from synth.tasks.servers.notes import NO_NOTES, Notes, find_notes
 from synth.tasks.servers.proposals import TOLD_SCHEMA, goal_from, schema_of_goals
-from synth.tasks.servers.shared import check_shared, parts_told
+from synth.tasks.servers.shared import check_parts, check_shared, parts_told
 from synth.tasks.servers.trying import OpenFresh, TriedGoal, TriedTwin, drawing, try_goal, try_twin
 
 STAGE_VERSION = 1
@@ -196,6 +196,7 @@ async def _tried(
         if not found.is_new(goal):
             raise UnprovedError("repeats", "a goal with these calls was proposed before")
         check_said(proposed)
+        check_parts(config, proposed, tools)
         tried = await try_goal(config, goal, tools, open_fresh, notes)
         composed = composed_in(proposed, tried, tools)
         check_shared(config, proposed, tried.calls, tools)

@@ -28,23 +28,32 @@ def parts_told(config: ServerConfig) -> list[dict[str, str]]:
     ]
 
 
+def check_parts(
+    config: ServerConfig, proposed: Mapping[str, Any], tools: Mapping[str, Row]
+) -> None:
+    """The calls of a goal on a joined server are of two parts at least. UnprovedError("not_shared")
+    else, before anything is executed."""
+    names = [call["tool"] for call in proposed["calls"] if call["tool"] in tools]
+    if isinstance(config, JoinedServerConfig) and names:
+        parts = {part_of(config, tools[name]).name for name in names}
+        if len(parts) < 2:
+            raise UnprovedError("not_shared", f"all calls are of {parts.pop()}")
+
+
 def check_shared(
     config: ServerConfig,
     proposed: Mapping[str, Any],
     calls: Sequence[EpisodeCall],
     tools: Mapping[str, Row],
 ) -> None:
-    """The executed calls of a goal on a joined server are of two parts at least, and a call is
-    given a value that an earlier answer of another part shows. It counts where nobody says it, no
-    earlier answer of the call's own part shows it, it is none of the values that the tool's schema
-    lists, does not stand in what the assistant is told of the place, and is long enough.
-    UnprovedError("not_shared") else.
+    """One of the executed calls of a goal on a joined server is given a value that an earlier
+    answer of another part shows. It counts where nobody says it, no earlier answer of the call's
+    own part shows it, it is none of the values that the tool's schema lists, does not stand in what
+    the assistant is told of the place, and is long enough. UnprovedError("not_shared") else.
     """
     if not isinstance(config, JoinedServerConfig):
         return
     parts = [part_of(config, tools[call.tool]).name for call in calls]
-    if len(set(parts)) < 2:
-        raise UnprovedError("not_shared", f"all calls are of {parts[0]}")
     told = f"{config.description} {config.clock} {config.clock[:10]}"
     for at, (part, call) in enumerate(zip(parts, calls, strict=True)):
         earlier = list(zip(parts[:at], calls[:at], strict=True))

@@ -1,5 +1,6 @@
 """Definitions of joined servers, made of programs that people write for themselves."""
 
+import json
 import shutil
 from pathlib import Path
 
@@ -25,3 +26,23 @@ def joined_in(folder: Path, *joins: str, further: str = "") -> JoinedServerConfi
 
 OFFICE = ("loans.yaml", "contacts.yaml")
 WARD = ("contacts.yaml", "domain:clinic_desk")
+
+
+BOOK = json.dumps(
+    {
+        "contacts": [
+            {"name": "Mara Dietz", "email": "mara.dietz@example.org", "note": ""},
+            {"name": "Otto Reyes", "email": "otto.reyes@example.org", "note": ""},
+        ]
+    }
+)
+
+
+def with_book(folder: Path, **further: object) -> None:
+    """Defines the contacts as a server whose whole state stands in its workspace."""
+    definition = {
+        "command": "python contact_server.py",
+        "resettable": True,
+        "fixtures": {"default": {"files": {"contacts.json": BOOK}}},
+    }
+    (folder / "contacts.yaml").write_text(json.dumps(definition | further))

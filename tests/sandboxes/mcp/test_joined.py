@@ -1,7 +1,6 @@
 """Joined servers that run: two programs, or a program and a domain, as one server."""
 
 import asyncio
-import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from sandboxes.mcp.importing import import_server
 from sandboxes.mcp.joined import LiveServer, open_live
 from sandboxes.mcp.warm import WarmServers
 from synth.episode.tools.mcp_executor import McpExecutor
-from tests.sandboxes.mcp.joined_work import OFFICE, WARD, joined_in
+from tests.sandboxes.mcp.joined_work import OFFICE, WARD, joined_in, with_book
 from tool_specs.domains.interpreter import DomainEnvironment
 from tool_specs.domains.known import known_domains
 
@@ -27,8 +26,6 @@ def changed(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
 
 
 def test_tools_of_two_programs_are_listed_called_and_seen_as_of_one(tmp_path: Path) -> None:
-    read_only = "{command: python contact_server.py, read_only_tools: [search_items]}"
-    (tmp_path / "contacts.yaml").write_text(read_only)
     office = joined_in(tmp_path, *OFFICE)
 
     async def run() -> None:
@@ -54,17 +51,14 @@ def test_tools_of_two_programs_are_listed_called_and_seen_as_of_one(tmp_path: Pa
             assert changed(before, lent) == {"loans/loans.db:loan"}
             assert not (await server.call(*NOTE)).is_error
             assert changed(lent, await server.state()) == {"contacts/contacts.json:contacts"}
-        rows = {row["name"]: row for row in await import_server(office)}
-        assert set(rows) == set(names)
-        assert rows["contacts_search_items"]["annotations"]["readOnlyHint"] is True
-        assert {row["annotations"]["part"] for row in rows.values()} == {"loans", "contacts"}
-        assert all(row["drop_reason"] is None for row in rows.values())
 
     asyncio.run(run())
 
 
 def test_a_domain_is_a_part_with_its_rows_and_its_rules(tmp_path: Path) -> None:
-    (tmp_path / "contacts.yaml").write_text("{command: python contact_server.py, writes: false}")
+    (tmp_path / "contacts.yaml").write_text(
+        "{command: python contact_server.py, writes: false, read_only_tools: [search_items]}"
+    )
     ward = joined_in(tmp_path, *WARD)
     [known] = known_domains(["clinic_desk"])
     alone = DomainEnvironment.of(known.load())
@@ -87,9 +81,13 @@ def test_a_domain_is_a_part_with_its_rows_and_its_rules(tmp_path: Path) -> None:
             assert "Never write off what a patient owes" in refused.text
             assert (await server.call(*NOTE)).is_error
             assert await server.state() == rows_alone()
-        reasons = {row["name"]: row["drop_reason"] for row in await import_server(ward)}
-        assert reasons["set_note"] == "not_read_only"
-        assert reasons["record_payment"] is None
+        rows = {row["name"]: row for row in await import_server(ward)}
+        assert {name for name, row in rows.items() if row["drop_reason"] is None} == {
+            *alone.domain.programs,
+            "search_items",
+        }
+        assert rows["set_note"]["drop_reason"] == "not_read_only"
+        assert {row["annotations"]["part"] for row in rows.values()} == {"contacts", "clinic_desk"}
 
     asyncio.run(run())
 
@@ -113,14 +111,7 @@ def test_a_part_that_ends_in_a_call_is_started_again_with_all_that_was_done(tmp_
 
 
 def test_parts_are_used_again_fresh_and_no_two_users_wait_for_each_other(tmp_path: Path) -> None:
-    # what the whole state of one of them is stands in its workspace
-    book = json.dumps({"contacts": [{"name": "Mara", "email": "m@x.org", "note": ""}]})
-    definition = {
-        "command": "python contact_server.py",
-        "resettable": True,
-        "fixtures": {"default": {"files": {"contacts.json": book}}},
-    }
-    (tmp_path / "contacts.yaml").write_text(json.dumps(definition))
+    with_book(tmp_path)
     office = joined_in(tmp_path, *OFFICE)
     inside = 0
 
