@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from records.errors import ConfigError
 from sandboxes.core import python_env
 from sandboxes.core.template import BASE_ENV, Bind, SandboxTemplate
-from sandboxes.mcp.contents import files_of
+from sandboxes.core.workspace_files import files_of
 from sandboxes.mcp.joining import JOINS, joined_server
 from sandboxes.mcp.packages.invocations import invocation_of
 from sandboxes.mcp.packages.kept import kept_packages, program_of

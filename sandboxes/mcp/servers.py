@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from records.config import Config
 from sandboxes.core.template import Bind, Limits
-from sandboxes.mcp.contents import WorkspaceFiles
+from sandboxes.core.workspace_files import WorkspaceFiles
 from sandboxes.mcp.egress import destination
 from sandboxes.mcp.forwarding import is_set_by_us
 from sandboxes.mcp.packages.requested import ServerPackages

@@ -29,9 +29,9 @@ from pydantic import ValidationError
 from records.errors import ConfigError, ItemError, TransientError
 from sandboxes.core.body import ProgramEndedError
 from sandboxes.core.sandbox import Sandbox
+from sandboxes.core.workspace_files import WorkspaceFiles, files_in, put_files
 from sandboxes.lending.leases import lease
 from sandboxes.mcp import forwarding
-from sandboxes.mcp.contents import WorkspaceFiles, files_in, put_files
 from sandboxes.mcp.egress import Egress, open_egress
 from sandboxes.mcp.forwarding import reaching, start_forwarder
 from sandboxes.mcp.launch import launch_of

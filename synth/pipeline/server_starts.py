@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from records.digest import digest
 from sandboxes.mcp.importing import source_of
+from sandboxes.mcp.joining import JoinedServerConfig
 from sandboxes.mcp.servers import ServerConfig
 from sandboxes.mcp.session import open_server
 from synth.engine.context import RunContext
@@ -61,6 +62,8 @@ class ServerStartsStage(OverCatalogue):
 
 def wants_start(server: ServerConfig, *, bare: bool) -> bool:
     """Whether something is to be made for it to begin with."""
+    if isinstance(server, JoinedServerConfig):
+        return False  # its parts run each for itself, in fixtures of their own
     described = "default" in server.fixtures and server.fixtures["default"].description
     return bool(described) or (bare and server.may_try_writes and is_bare(server))
 

@@ -62,7 +62,8 @@ async def install_servers(config: RunConfig, *, say: Callable[[str], None]) -> N
     ConfigError where they cannot be."""
     if available() is None:
         for server in servers_of(config):
-            await installed(server, say=say)
+            for program in programs_of(server):
+                await installed(program, say=say)
 
 
 def check_sources(config: RunConfig) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from records.errors import ConfigError
 from records.tables.schemas import Row
-from sandboxes.mcp.contents import WorkspaceFiles
+from sandboxes.core.workspace_files import WorkspaceFiles
 from sandboxes.mcp.servers import Fixture, ServerConfig
 from sandboxes.mcp.session import McpServer
 from sandboxes.mcp.state import ServerState

@@ -12,13 +12,13 @@ from sandboxes.mcp.importing import import_server
 from sandboxes.mcp.servers import ServerConfig, ServerGoal, builtin_servers
 from sandboxes.mcp.warm import WarmServers
 from synth.rubrics.built_in import BUILT_IN, EpisodeCall, episode_of, state_changes
+from synth.tasks.on_server import NO_VARIANTS
 from synth.tasks.proof.proving import UnprovedError, reference_messages
 from synth.tasks.servers.config import ServerGoalsConfig
 from synth.tasks.servers.drafting import draft_for_server
 from synth.tasks.servers.finding import find_goals
 from synth.tasks.servers.proving import prove_on_server
 from synth.tasks.servers.shared import check_shared
-from synth.tasks.stage import NO_VARIANTS
 from tests.sandboxes.mcp.joined_work import WARD, joined_in, with_book
 from tests.synth.tasks.test_server_goals import Generator, proposal
 
