@@ -29,7 +29,8 @@ from records.digest import digest
 from records.tables.schemas import Row
 from synth.catalogue.importing import ImportRequest, import_tools
 from tool_specs.coverage.duplicates import is_near, preference, repeats, shingles
-from tool_specs.importing.injection import RULES, plain_form, texts_in
+from tool_specs.importing.instructing.rules import RULES
+from tool_specs.importing.instructing.texts import plain_form, texts_in
 from tool_specs.importing.tool_files import read_listings
 from tool_specs.importing.tool_lists import QUARANTINED, rows_of_answer
 

@@ -23,7 +23,8 @@ from tool_specs.importing.checked_schemas import (
     usable_schema,
 )
 from tool_specs.importing.dialects import Dialect, UnusableError
-from tool_specs.importing.injection import hidden, instructing, texts_in
+from tool_specs.importing.instructing.rules import instructing
+from tool_specs.importing.instructing.texts import hidden, texts_in
 from tool_specs.importing.licences import spdx_of
 from tool_specs.importing.names import mapped_names
 from tool_specs.importing.parameter_names import writable

@@ -1,25 +1,18 @@
-"""Texts of tools that speak to the model about its own conduct, and not about the tool.
+"""Phrases of texts that speak to the model about its own conduct, and not about the tool.
 
 A rule list that a person can read. Each rule is a phrase of attacks that were published or that
 our own tests plant; words on how to use the tool itself ("call this before the other one") are
-what descriptions are for and stay. A tool that a rule hits is stored, with the rule's name, and
-never shown to a model. No list finds every attack: what is imported as text runs nothing, and live
-servers run in sandboxes, whatever their descriptions say.
+what descriptions are for and stay. A text is read as it stands, folded, and opened.
 """
 
 import re
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
-HIDDEN = frozenset({"Cc", "Cf", "Co", "Cn", "Cs"})
-"""Unicode categories that a reader does not see: controls, formats, private use, unassigned."""
-
-SEEN = frozenset("\n\r\t\u200d\ufe0f\u00ad")
-"""Of these, white space, parts of emoji, and the soft hyphen."""
-
-MAX_MARKS = 4
-"""Combining marks in a row; more of them cover text or carry it."""
+from tool_specs.importing.instructing.encodings import Opened, opened, says_something
+from tool_specs.importing.instructing.folding import folded, is_disguised
+from tool_specs.importing.instructing.template_tokens import holds_template_token
+from tool_specs.importing.instructing.texts import plain_form
 
 
 class InjectionRule(NamedTuple):
@@ -178,51 +171,43 @@ RULES = tuple(
 _ENCODED = re.compile(r"[A-Za-z0-9+/]{160,}={0,2}")
 """A run that no word, address or id has: text that only a decoder reads."""
 
+TEMPLATE_TOKEN, DISGUISED_LETTERS, ENCODED_TEXT = (
+    "template_token",
+    "disguised_letters",
+    "encoded_text",
+)
+"""Rules that are about how a text is written, by the names that they are stored under."""
+
+
+def readings(text: str) -> Iterator[str]:
+    """The text as it stands, folded, and opened in every way that gives something, folded, too."""
+    yield text
+    yield from folded(text)
+    for found in opened(text):
+        yield found.text
+        yield from folded(found.text)
+
 
 def instructing(texts: Iterable[str]) -> str | None:
     """Name of the first rule that any of the texts hits, None if none does. Linear in the text:
     every gap in the rules is bounded."""
-    for text in texts:
-        plain = plain_form(text)
+    return next(filter(None, map(_hit, texts)), None)
+
+
+def _hit(text: str) -> str | None:
+    for reading in readings(text):
+        plain = plain_form(reading)
         for rule in RULES:
             if rule.pattern.search(plain):
                 return rule.name
-        if _ENCODED.search(text):
-            return "encoded_text"
+        if holds_template_token(reading):
+            return TEMPLATE_TOKEN
+    if is_disguised(text):
+        return DISGUISED_LETTERS
+    if _ENCODED.search(text) or any(map(_hides_a_sentence, opened(text))):
+        return ENCODED_TEXT
     return None
 
 
-def plain_form(text: str) -> str:
-    """The text as rules read it: one form per character, no emphasis, single blanks."""
-    folded = unicodedata.normalize("NFKC", text).replace("\u2019", "'")
-    return " ".join(re.sub(r"[_*`\"\u00ad]+", " ", folded).split())
-
-
-def hidden(text: str) -> bool:
-    """Whether the text holds what a reader does not see."""
-    if text.isascii():
-        return any(c not in SEEN and (c < " " or c == "\x7f") for c in text)
-    marks = 0
-    for character in text:
-        category = unicodedata.category(character)
-        if category in HIDDEN and character not in SEEN:
-            return True
-        marks = marks + 1 if category in ("Mn", "Me") else 0
-        if marks > MAX_MARKS:
-            return True
-    return False
-
-
-def texts_in(node: Any) -> Iterator[str]:
-    """Every string of a JSON value, keys too."""
-    stack = [node]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, str):
-            yield node
-        elif isinstance(node, Mapping):
-            for key, value in node.items():
-                yield str(key)
-                stack.append(value)
-        elif isinstance(node, list):
-            stack.extend(node)
+def _hides_a_sentence(found: Opened) -> bool:
+    return not found.is_plain_otherwise and any(map(says_something, found.parts))
