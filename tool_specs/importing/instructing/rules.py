@@ -204,10 +204,12 @@ def _hit(text: str) -> str | None:
             return TEMPLATE_TOKEN
     if is_disguised(text):
         return DISGUISED_LETTERS
-    if _ENCODED.search(text) or any(map(_hides_a_sentence, opened(text))):
+    if _ENCODED.search(text) or any(_hides_a_sentence(found, text) for found in opened(text)):
         return ENCODED_TEXT
     return None
 
 
-def _hides_a_sentence(found: Opened) -> bool:
-    return not found.is_plain_otherwise and any(map(says_something, found.parts))
+def _hides_a_sentence(found: Opened, text: str) -> bool:
+    """Whether what was decoded stands nowhere in the text, as an example of a decoder does."""
+    hidden = [part for part in found.parts if part.strip() not in text]
+    return not found.is_plain_otherwise and any(map(says_something, hidden))

@@ -12,7 +12,10 @@ SEEN = frozenset("\n\r\t\ufe0f\u00ad")
 """Of these, white space, a part of emoji, and the soft hyphen."""
 
 JOINERS = frozenset("\u200c\u200d")
-"""They belong to the spelling of Persian and of Indian languages and to emoji, never between ASCII."""
+"""They belong to the spelling of Persian and of Indian languages and to emoji."""
+
+_JOINED_SCRIPTS = (("\u0600", "\u109f"), ("\u1780", "\u17ff"))
+"""Arabic to Burmese, and Khmer."""
 
 MAX_MARKS = 4
 """Combining marks in a row; more of them cover text or carry it."""
@@ -41,13 +44,10 @@ def hidden(text: str) -> bool:
 
 
 def _joins(text: str, at: int) -> bool:
-    """Whether the joiner stands between characters that are joined somewhere."""
-    before = text[at - 1 : at] or " "
-    after = text[at + 1 : at + 2] or " "
-    joined = lambda c: unicodedata.category(c)[0] in "LMS" and not c.isascii()
-    return joined(before) and not unicodedata.name(before, "").startswith("LATIN") and (
-        joined(after) or after.isspace()
-    )
+    """Whether the joiner stands after a letter or a picture that is written with joiners."""
+    before = text[at - 1 : at]
+    is_picture = unicodedata.category(before or " ")[0] == "S" or before == "\ufe0f"
+    return is_picture or any(first <= before <= last for first, last in _JOINED_SCRIPTS)
 
 
 def texts_in(node: Any) -> Iterator[str]:
