@@ -2,12 +2,14 @@
 
 Pure: starts nothing, fetches nothing. Every text is untrusted. A tool that cannot be used is a row
 with its `drop_reason`, never a missing row; one that speaks to the model is quarantined: its reason
-is one of `QUARANTINED`, and the rule that it hit stands in its annotations.
+is one of `QUARANTINED`, and the rule that it hit stands in its annotations as `quarantine`, the
+classifier's score as `instructingScore`, and what a judge or a person decided as `decision`.
 """
 
 import json
 import re
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from pydantic import Field
@@ -23,13 +25,13 @@ from tool_specs.importing.checked_schemas import (
     usable_schema,
 )
 from tool_specs.importing.dialects import Dialect, UnusableError
-from tool_specs.importing.instructing.rules import instructing
+from tool_specs.importing.instructing.finding import STOPPING, Decision, finding_in
 from tool_specs.importing.instructing.texts import hidden, texts_in
 from tool_specs.importing.licences import spdx_of
 from tool_specs.importing.names import mapped_names
 from tool_specs.importing.parameter_names import writable
 
-IMPORT_VERSION = 2
+IMPORT_VERSION = 3
 """Part of the ids: raised when the same listing gives other rows."""
 
 MAX_LISTED_CHARS = 512_000
@@ -91,9 +93,14 @@ class _Listed(NamedTuple):
 
 
 def rows_of_answer(
-    tools: Sequence[Any], source: ToolListSource, dialect: Dialect | None = None
+    tools: Sequence[Any],
+    source: ToolListSource,
+    dialect: Dialect | None = None,
+    *,
+    decided: Mapping[str, Decision] = MappingProxyType({}),
 ) -> list[Row]:
-    """One row per listed tool, in the order of the list."""
+    """One row per listed tool, in the order of the list. `decided`: by the name in its row, what
+    counts for more than what is found in its texts."""
     listed = [_listed(tool) for tool in tools]
     names = mapped_names(one.name for one in listed if 0 < len(one.name) <= MAX_LINE)
     best: dict[str, _Listed] = {}
@@ -110,7 +117,8 @@ def rows_of_answer(
             fault = "unusable_name"
         elif repeat or best[one.name].spec_hash != one.spec_hash:
             fault = "duplicate_name"
-        rows.append(_row(one, names.get(one.name), fault, repeat, source, dialect))
+        name = names.get(one.name)
+        rows.append(_row(one, name, fault, repeat, source, dialect, decided.get(name or "")))
     return rows
 
 
@@ -135,6 +143,7 @@ def _row(
     repeat: int,
     source: ToolListSource,
     dialect: Dialect | None,
+    decision: Decision | None,
 ) -> Row:
     given = one.tool.get("annotations")
     given = given if isinstance(given, Mapping) else {}
@@ -160,11 +169,15 @@ def _row(
     output = _output_schema(one, dialect, annotations)
     _mark_undocumented(one.description, schema, annotations)
     texts = (one.name, one.description, *texts_in([checked.schema, output, annotations]))
-    reason = fault or checked.fault or _text_fault(one.description, texts, annotations)
+    reason = fault or checked.fault or _text_fault(
+        one.description, texts, annotations, decision
+    )
+    if decision is not None:
+        annotations["decision"] = decision
     if reason is None and not (source.may_write or annotations.get("readOnlyHint") is True):
         reason = "not_read_only"
     return {
-        "tool_id": _tool_id(one.spec_hash, source, repeat),
+        "tool_id": _tool_id(one.spec_hash, source, repeat, decision),
         "name": name or _line(one.name),
         "source": "mcp",
         "category": source.category,
@@ -190,14 +203,22 @@ def _row(
     }
 
 
-def _tool_id(spec_hash: str, source: ToolListSource, repeat: int = 0) -> str:
+def _tool_id(
+    spec_hash: str, source: ToolListSource, repeat: int = 0, decision: str | None = None
+) -> str:
     parts = (IMPORT_VERSION, source.server, source.definition, spec_hash)
-    return digest("tool", "mcp", *parts, *([repeat] if repeat else []))
+    return digest("tool", "mcp", *parts, *([repeat] if repeat else []), *filter(None, [decision]))
 
 
 def is_of(row: Row, source: ToolListSource) -> bool:
     """Whether the row was imported from this very source, and not from another of its name."""
-    return row["server"] == source.server and row["tool_id"] == _tool_id(row["spec_hash"], source)
+    own_id = _tool_id(row["spec_hash"], source, decision=decision_of(row))
+    return row["server"] == source.server and row["tool_id"] == own_id
+
+
+def decision_of(row: Row) -> Decision | None:
+    """What a judge or a person decided about the tool; None where nobody was asked."""
+    return (row["annotations"] or {}).get("decision")
 
 
 def _input_schema(one: _Listed, dialect: Dialect | None) -> CheckedSchema:
@@ -238,16 +259,24 @@ def _mark_undocumented(description: str, schema: Any, annotations: dict[str, Any
         annotations["undocumented"] = missing
 
 
-def _text_fault(description: str, texts: Sequence[str], annotations: dict[str, Any]) -> str | None:
+def _text_fault(
+    description: str,
+    texts: Sequence[str],
+    annotations: dict[str, Any],
+    decision: Decision | None,
+) -> str | None:
     """Why the texts must not be shown to a model, None if they may."""
     if len(description) > MAX_DESCRIPTION:
         return "huge_description"
     if any(hidden(text) for text in texts):
-        return "hidden_text"
-    if rule := instructing(texts):
-        annotations["quarantine"] = rule
-        return "instructing_description"
-    return None
+        return None if decision == "released" else "hidden_text"
+    found = finding_in(texts)
+    if found.is_worth_a_look:
+        annotations["instructingScore"] = round(found.score, 2)
+    if found.rule is not None:
+        annotations["quarantine"] = found.rule
+    stops = found.rule is not None if decision is None else decision in STOPPING
+    return "instructing_description" if stops else None
 
 
 def _line(text: str) -> str:
