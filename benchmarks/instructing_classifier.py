@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from tool_specs.domains.catalogue import tool_rows
 from tool_specs.domains.known import known_domains
 from tool_specs.importing.instructing.classifier import MIN_CHARS, WEIGHTS, passages_of
-from tool_specs.importing.instructing.features import BITS, features
+from tool_specs.importing.instructing.features import BITS, features, unit
 from tool_specs.importing.instructing.texts import texts_in
 
 FOLDER = Path(__file__).parent / "instructing_texts"
@@ -37,7 +37,7 @@ FILLINGS = 2
 
 DOMAIN_TEXTS = 1500
 FOLDS = 5
-STOPPED_LOOKALIKES, UNSURE_LOOKALIKES = 0.05, 0.30
+STOPPED_LOOKALIKES, UNSURE_LOOKALIKES = 0.02, 0.30
 """Shares of the lookalikes in left-out folds that the two thresholds let be flagged: lookalikes are
 written to be mistaken, and one ordinary description in some twenty is one."""
 
@@ -121,9 +121,8 @@ def domain_texts() -> list[str]:
 
 
 def matrix_of(passages: list[str]) -> csr_matrix:
-    """Each row has length one, so that long passages weigh as much as short ones."""
     rows = [features(passage) for passage in passages]
-    data = np.concatenate([np.full(len(row), len(row) ** -0.5) for row in rows])
+    data = np.concatenate([np.full(len(row), unit(len(row))) for row in rows])
     ends = np.cumsum([0, *map(len, rows)])
     return csr_matrix((data, np.concatenate(rows), ends), shape=(len(rows), 2**BITS))
 

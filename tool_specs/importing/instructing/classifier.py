@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tool_specs.importing.instructing.features import BITS, features, passages
+from tool_specs.importing.instructing.features import BITS, features, passages, unit
 from tool_specs.importing.instructing.rules import readings
 
 WEIGHTS = Path(__file__).with_name("classifier_weights.json")
@@ -34,7 +34,7 @@ class Classifier(NamedTuple):
         `thresholds`."""
         found = features(passage)
         total = int(self.weights[found].sum(dtype=np.int64))
-        return self.bias + self.scale * total / len(found) ** 0.5
+        return self.bias + self.scale * total * unit(len(found))
 
 
 class Thresholds(NamedTuple):

@@ -14,6 +14,9 @@ LENGTHS = (1, 2, 3, 4, 5)
 MAX_CHARS = 600
 """Of a passage: what is longer is cut, so that none takes long."""
 
+MIN_FEATURES = 100
+"""A passage with fewer counts as if it had so many: two words alone say little either way."""
+
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)
 _ENDS = re.compile(
     r"(?<=[.!?;\u3002\uff01\uff1f\uff1b\u0964\u061b\u061f])\s+|(?<=[\u3002\uff01\uff1f\uff1b\u0964])|\n+"
@@ -45,3 +48,8 @@ def features(passage: str) -> np.ndarray:
             if length in LENGTHS:
                 found.append(rolled >> np.uint64(64 - BITS))
     return np.unique(np.concatenate(found)).astype(np.int64)
+
+
+def unit(num_features: int) -> float:
+    """What each feature of a passage weighs, so that long passages weigh as much as short ones."""
+    return max(num_features, MIN_FEATURES) ** -0.5
