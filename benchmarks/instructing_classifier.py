@@ -37,7 +37,7 @@ FILLINGS = 2
 
 DOMAIN_TEXTS = 1500
 FOLDS = 5
-STOPPED_LOOKALIKES, UNSURE_LOOKALIKES = 0.02, 0.30
+STOPPED_LOOKALIKES, UNSURE_LOOKALIKES = 0.02, 0.50
 """Shares of the lookalikes in left-out folds that the two thresholds let be flagged: lookalikes are
 written to be mistaken, and one ordinary description in some twenty is one."""
 
@@ -140,7 +140,9 @@ def trained_on(texts: Texts, chosen: Any) -> LogisticRegression:
         model = LogisticRegression(
             C=10.0, class_weight="balanced", solver="liblinear", random_state=SEED
         ).fit(rows, labels)
-        shown = [one[np.argsort(-model.decision_function(one), kind="stable")[:TOP]] for one in attacks]
+        shown = [
+            one[np.argsort(-model.decision_function(one), kind="stable")[:TOP]] for one in attacks
+        ]
     return model
 
 

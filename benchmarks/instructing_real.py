@@ -23,11 +23,7 @@ def main() -> None:
     options = parser.parse_args()
     files = sorted(p for p in options.folder.iterdir() if p.suffix in SUFFIXES)
     listings = [listing for file in files for listing in read_listings(file)]
-    rows = [
-        row
-        for one in listings
-        for row in rows_of_answer(one.tools, one.source, one.dialect)
-    ]
+    rows = [row for one in listings for row in rows_of_answer(one.tools, one.source, one.dialect)]
     stopped = [row for row in rows if row["drop_reason"] in QUARANTINED]
     rules = Counter(row["annotations"].get("quarantine", row["drop_reason"]) for row in stopped)
     unsure = sum("instructingScore" in row["annotations"] for row in rows)

@@ -5,6 +5,8 @@ answers differently would make two runs differ: it is marked `varies`.
 """
 
 import asyncio
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from records.digest import digest
@@ -15,6 +17,7 @@ from sandboxes.mcp.joining import JoinedServerConfig
 from sandboxes.mcp.protocol.results import McpResult
 from sandboxes.mcp.servers import ServerConfig
 from sandboxes.mcp.session import only_reads
+from tool_specs.importing.instructing.finding import Decision
 from tool_specs.importing.tool_lists import ToolListSource, rows_of_answer
 
 APART_S = 1.1
@@ -28,16 +31,31 @@ class Look(NamedTuple):
     answers: dict[str, McpResult]
 
 
-async def import_server(config: ServerConfig) -> list[Row]:
-    """Rows of table `tools` for all that the server lists. ConfigError if it does not work: this
-    runs before anything is spent, so a server that hangs or prints rubbish is a wrong setting."""
+class Looks(NamedTuple):
+    """What two sandboxes showed of a server, one after the other."""
+
+    first: Look
+    second: Look
+
+
+async def look_twice(config: ServerConfig) -> Looks:
+    """ConfigError if the server does not work: this runs before anything is spent, so a server that
+    hangs or prints rubbish is a wrong setting."""
     try:
         first = await look(config)
         await asyncio.sleep(APART_S)  # times of files in the fixture are then seconds apart too
         second = await look(config)
     except (TransientError, ItemError) as error:
         raise ConfigError(f"cannot import tools: {error}") from error
-    rows = _rows(config, first.tools)
+    return Looks(first, second)
+
+
+def rows_of_looks(
+    config: ServerConfig, looks: Looks, decided: Mapping[str, Decision] = MappingProxyType({})
+) -> list[Row]:
+    """Rows of table `tools` for all that the server lists. `decided` as in `rows_of_answer`."""
+    first, second = looks
+    rows = _rows(config, first.tools, decided)
     again = {tool["name"]: tool for tool in second.tools}
     for row, tool in zip(rows, first.tools, strict=True):
         name = tool["name"]
@@ -47,16 +65,26 @@ async def import_server(config: ServerConfig) -> list[Row]:
     return rows
 
 
-def _rows(config: ServerConfig, tools: list[dict[str, Any]]) -> list[Row]:
+async def import_server(
+    config: ServerConfig, decided: Mapping[str, Decision] = MappingProxyType({})
+) -> list[Row]:
+    """The rows of a server that is looked at now. Raises what `look_twice` raises."""
+    return rows_of_looks(config, await look_twice(config), decided)
+
+
+def _rows(
+    config: ServerConfig, tools: list[dict[str, Any]], decided: Mapping[str, Decision]
+) -> list[Row]:
     """In the order of the list, in which those of a part stand together. Whether a tool may write
     its part says."""
     source = source_of(config)
     if not isinstance(config, JoinedServerConfig):
-        return rows_of_answer(tools, source)
+        return rows_of_answer(tools, source, decided=decided)
     rows: list[Row] = []
     for part in config.parts:
         own = [tool for tool in tools if tool[META]["part"] == part.name]
-        made = rows_of_answer(own, source.model_copy(update={"may_write": part.may_write}))
+        of_part = source.model_copy(update={"may_write": part.may_write})
+        made = rows_of_answer(own, of_part, decided=decided)
         rows += [row | {"annotations": row["annotations"] | {"part": part.name}} for row in made]
     return rows
 

@@ -37,6 +37,7 @@ from sandboxes.mcp.servers import builtin_servers
 from synth.catalogue.registry_import import RegistryImport, import_registry
 from synth.engine.stages import KEPT
 from tool_specs.coverage.duplicates import repeats
+from tool_specs.importing.instructing.finding import check_releases, released_of
 from tool_specs.importing.tool_files import CATEGORY, read_listings
 from tool_specs.importing.tool_lists import QUARANTINED, Listing, ToolListSource, rows_of_answer
 
@@ -54,6 +55,10 @@ class ImportRequest(Config):
     files: tuple[Path, ...] = ()
     allow_hosts: tuple[str, ...] = ()
     """Hosts on which servers that a registry names may be asked."""
+
+    released: tuple[str, ...] = ()
+    """Tools, written SERVER/TOOL, that are used although their texts were found to instruct the
+    model that reads them."""
 
     token_env: str | None = None
     """Name of the variable whose value is sent to `urls` as a bearer token."""
@@ -126,16 +131,16 @@ async def import_tools(
     configs = [await installed(config, say=say) for config in configs]
     dataset = Dataset.create_or_open(path)
     with hold(dataset, run_id=RUN_ID, what="synth tools import"), ExitStack() as stack:
-        found = [_listed("file", listing) for listing in listings]
+        found = [_listed("file", listing, request.released) for listing in listings]
         for config in configs:
-            rows = await import_server(config)
+            rows = await import_server(config, released_of(config.name, request.released))
             item = digest("import", config.identity())
             found.append(_Found(config.name, rows, True, {item: KEPT}))
         failed: dict[str, str] = {}
         for url in request.urls:
-            found += await _of_url(url, token, failed)
+            found += await _of_url(url, token, failed, request.released)
         for url in remote:
-            found += await _of_url(url, None, failed)
+            found += await _of_url(url, None, failed, request.released)
         registries: dict[str, RegistryImport] = {}
         journals = []
         for url in dict.fromkeys(request.registries):
@@ -147,7 +152,11 @@ async def import_tools(
                 journal=stack.enter_context(ShardJournal(journal)),
                 say=say,
             )
-            found += _of_registry(registries[url])
+            found += _of_registry(registries[url], request.released)
+        there: dict[str, list[str]] = {}
+        for row in (row for one in found for row in one.rows):
+            there.setdefault(row["server"], []).append(row["name"])
+        check_releases(request.released, there, "--release")
         report = ImportReport(
             _commit(dataset, found), registries, failed, len(request.urls) + len(remote)
         )
@@ -182,27 +191,32 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def _listed(kind: str, listing: Listing) -> _Found:
+def _listed(kind: str, listing: Listing, released: Sequence[str]) -> _Found:
     source = listing.source
-    rows = rows_of_answer(listing.tools, source, listing.dialect)
+    decided = released_of(source.server, released)
+    rows = rows_of_answer(listing.tools, source, listing.dialect, decided=decided)
     item = digest("import", kind, source.server, sorted(row["tool_id"] for row in rows))
     return _Found(source.server, rows, False, {item: KEPT})
 
 
-async def _of_url(url: str, token: str | None, failed: dict[str, str]) -> Iterable[_Found]:
+async def _of_url(
+    url: str, token: str | None, failed: dict[str, str], released: Sequence[str]
+) -> Iterable[_Found]:
     try:
         answer = await list_remote(url, token=token)
     except (TransientError, ItemError) as error:
         failed[url] = str(error)
         return []
     source = ToolListSource(server=url.partition("://")[2], category=CATEGORY, may_write=True)
-    return [_listed("url", Listing(source, answer.tools))]
+    return [_listed("url", Listing(source, answer.tools), released)]
 
 
-def _of_registry(registry: RegistryImport) -> Iterable[_Found]:
+def _of_registry(registry: RegistryImport, released: Sequence[str]) -> Iterable[_Found]:
     for listing in registry.listings:
         source = listing.source
-        yield _Found(source.server, rows_of_answer(listing.tools, source), False, {})
+        decided = released_of(source.server, released)
+        rows = rows_of_answer(listing.tools, source, decided=decided)
+        yield _Found(source.server, rows, False, {})
     yield _Found("", [], False, {outcome.item: outcome.status for outcome in registry.outcomes})
 
 

@@ -1,7 +1,7 @@
 """What a run is told to use, what of it can run here, and the catalogue that its stages share."""
 
 from collections import ChainMap
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -30,7 +30,10 @@ from synth.pipeline.config import RunConfig
 from synth.tasks.proof.extensions import load_extensions
 from synth.tasks.servers.filling import starts_in
 from tool_specs.domains.known import KnownDomain, KnownDomains, known_domains
-from tool_specs.importing.tool_lists import is_of
+from tool_specs.importing.tool_lists import ToolListSource, decision_of, is_of
+
+
+RELEASED = "released_tools"
 
 
 def domains_of(config: RunConfig) -> list[KnownDomain]:
@@ -79,6 +82,7 @@ def check_sources(config: RunConfig) -> None:
             f"measure; rollouts.attempts must be at least 2, got {config.rollouts.attempts}"
         )
     _check_played(config, named=any(map(is_evolved, config.domains)))
+    _check_released(config)
     recorded = recorded_servers(config)
     for server in servers_of(config):
         if server.name not in recorded:
@@ -99,6 +103,18 @@ def _check_played(config: RunConfig, *, named: bool) -> None:
             f"simulate.tools names {', '.join(unknown)}, which no domain of the run has; allowed: "
             f"without_semantics, all, or names of tools ({', '.join(sorted(known)[:8])}, ...)"
         )
+
+
+def _check_released(config: RunConfig) -> None:
+    """ConfigError for a release that is of none of the run's servers. Whether the server has the
+    tool is known once it is looked at."""
+    servers = {server.name for server in servers_of(config)}
+    for one in config.released_tools:
+        if one.rpartition("/")[0] not in servers:
+            raise ConfigError(
+                f"{RELEASED} names {one!r}, which is no tool of the run's servers; it is written "
+                f"SERVER/TOOL; servers: {', '.join(sorted(servers)) or 'none'}"
+            )
 
 
 def calls_tools(config: JobConfig, role: Role) -> bool:
@@ -160,6 +176,27 @@ def _runs_here(server: ServerConfig) -> bool:
         return False
 
 
+def tools_served(
+    rows: Iterable[Row], sources: Mapping[str, ToolListSource], released: Collection[str]
+) -> set[str]:
+    """Ids of the rows that stand for the tools of these sources, one row a tool.
+
+    Of several rows of one tool a release counts most where it is this run's own and nothing where it
+    is another's; then a judge's verdict; then what was found alone.
+    """
+    best: dict[tuple[str, str, str], tuple[int, str]] = {}
+    for row in rows:
+        if row["server"] not in sources or not is_of(row, sources[row["server"]]):
+            continue
+        decision = decision_of(row)
+        rank = {None: 0, "released": 2}.get(decision, 1)
+        if decision == "released" and f"{row['server']}/{row['name']}" not in released:
+            continue
+        key = row["server"], row["name"], row["spec_hash"]
+        best[key] = max(best.get(key, (-1, "")), (rank, row["tool_id"]))
+    return {tool_id for _, tool_id in best.values()}
+
+
 def catalogue_of(
     dataset: Dataset,
     config: RunConfig,
@@ -182,6 +219,7 @@ def catalogue_of(
     recorded = recorded_servers(config)
     servers |= {s.name: s for s in servers_of(config) if s.name in recorded}
     sources = {name: source_of(server) for name, server in servers.items()}
+    served = tools_served(dataset.rows("tools"), sources, config.released_tools)
     starts = starts_in(
         dataset.rows("server_starts", ("item_id", "definition", "files", "drop_reason"))
     )
@@ -198,8 +236,7 @@ def catalogue_of(
         tools={
             row["tool_id"]: row
             for row in dataset.rows("tools")
-            if row["tool_id"] in of_domains
-            or (row["server"] in sources and is_of(row, sources[row["server"]]))
+            if row["tool_id"] in of_domains or row["tool_id"] in served
         },
         # an evolved domain has the tools of its file, too
         domains=Domains(evolved, ChainMap(cast(Any, KnownDomains(own)), cast(Any, played))),

@@ -13,8 +13,10 @@ from records.errors import ConfigError
 from records.reading.lookup import RowBy
 from records.tables.schemas import Row
 from sandboxes.lending.leases import available
-from sandboxes.mcp.importing import import_server
+from sandboxes.mcp.importing import look_twice, rows_of_looks
+from sandboxes.mcp.servers import ServerConfig
 from synth.catalogue.played_sources import write_environment
+from synth.catalogue.tool_judging import judged_by, verdicts_on
 from synth.engine.context import RunContext
 from synth.engine.stages import Item, ItemResult, ShardContext, dropped
 from synth.episode.rollout import plan_rollouts, run_rollout
@@ -29,6 +31,7 @@ from synth.pipeline.over_catalogue import OverCatalogue
 from synth.pipeline.server_goals import ServerGoalsStage, goals_found, with_goals
 from synth.pipeline.server_starts import ServerStartsStage, starts_made
 from synth.pipeline.sources import (
+    RELEASED,
     domains_of,
     evolved_of,
     played_of,
@@ -55,8 +58,9 @@ from synth.tasks.stage import (
     plan_tasks,
 )
 from tool_specs.domains.catalogue import domain_row, tool_rows
+from tool_specs.importing.instructing.finding import check_releases, released_of
 
-CATALOGUE_VERSION = 3
+CATALOGUE_VERSION = 4
 """Raised when the same domain or server would give other rows."""
 
 
@@ -84,7 +88,10 @@ class CatalogueStage:
                 continue
             why = why_left_out(server)
             # the reason is part of the item, which is open again once what was missing is there
-            item_id = digest("server", CATALOGUE_VERSION, server.identity(), why)
+            judged = judged_by(self.run.config.roles["judge"])
+            released = sorted(released_of(server.name, self.run.config.released_tools))
+            decided_by = [part for part in (judged, released) if part]
+            item_id = digest("server", CATALOGUE_VERSION, server.identity(), why, *decided_by)
             items.append(Item(item_id, {"server": server, "why_left_out": why}))
         for source in played_of(self.run.dataset, self.run.config):
             item_id = source.item_id(self.run.config.roles["generator"])
@@ -111,7 +118,20 @@ class CatalogueStage:
             return dropped(reason)
         if item.data.get("code"):
             return self._new({"domains": [coding.domain_row()], "tools": coding.tool_rows()})
-        return self._new({"tools": await import_server(item.data["server"])})
+        return self._new({"tools": await self._imported(item.data["server"], item, shard)})
+
+    async def _imported(self, server: ServerConfig, item: Item, shard: ShardContext) -> list[Row]:
+        """The server's tools, those in doubt as the run's judge and its settings have them."""
+        config = self.run.config
+        looks = await look_twice(server)
+        released = released_of(server.name, config.released_tools)
+        rows = rows_of_looks(server, looks, released)
+        names = {server.name: [row["name"] for row in rows]}
+        check_releases([f"{server.name}/{tool}" for tool in released], names, RELEASED)
+        if config.roles["judge"].is_offline:
+            return rows
+        verdicts = await verdicts_on(rows, shard.llm, item=item.item_id)
+        return rows_of_looks(server, looks, verdicts | released) if verdicts else rows
 
     def _new(self, tables: dict[str, Sequence[Row]]) -> ItemResult:
         """Without the rows that an import, or an earlier form of the same domain, has committed."""

@@ -169,9 +169,7 @@ def _row(
     output = _output_schema(one, dialect, annotations)
     _mark_undocumented(one.description, schema, annotations)
     texts = (one.name, one.description, *texts_in([checked.schema, output, annotations]))
-    reason = fault or checked.fault or _text_fault(
-        one.description, texts, annotations, decision
-    )
+    reason = fault or checked.fault or _text_fault(one.description, texts, annotations, decision)
     if decision is not None:
         annotations["decision"] = decision
     if reason is None and not (source.may_write or annotations.get("readOnlyHint") is True):

@@ -24,6 +24,7 @@ def import_(
     file: Annotated[tuple[Path, ...], Several] = (),
     allow_host: Annotated[tuple[str, ...], Several] = (),
     token_env: str | None = None,
+    release: Annotated[tuple[str, ...], Several] = (),
     dataset: DatasetOption = None,
     json_: Json = False,
 ) -> None:
@@ -51,6 +52,10 @@ def import_(
     token_env
         Name of the environment variable whose value is sent to each --url as a bearer token. All
         of them must be of one host, by https:// unless it is this machine.
+    release
+        A tool, written SERVER/TOOL, that is used although its texts were found to instruct the
+        model that reads them. Read it first; `synth tools list --drop-reason
+        instructing_description` names what was stopped.
     dataset
         Folder of the dataset; default $SYNTH_DATASET, else data/demo. Made if it is missing.
     json_
@@ -69,6 +74,7 @@ def import_(
         registries=registries,
         files=file,
         allow_hosts=allow_host,
+        released=release,
         token_env=token_env,
     )
     report = asyncio.run(import_tools(request, dataset_path(dataset), say=say))

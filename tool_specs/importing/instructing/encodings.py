@@ -41,7 +41,9 @@ _ONE_ESCAPE = re.compile(
     r"\\u\{([0-9A-Fa-f]{1,6})\}|\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})|\\x([0-9A-Fa-f]{2})"
     r"|\\([0-7]{3})|U\+([0-9A-Fa-f]{4,6})[ ,]?"
 )
-_STRETCH = re.compile(r"[A-Za-z][A-Za-z ,'/~\-@0-9_]{10,}(?:[.:][A-Za-z0-9/~_-]+[A-Za-z ,'/~\-@0-9_]*)*")
+_STRETCH = re.compile(
+    r"[A-Za-z][A-Za-z ,'/~\-@0-9_]{10,}(?:[.:][A-Za-z0-9/~_-]+[A-Za-z ,'/~\-@0-9_]*)*"
+)
 
 _SHORT_WORDS = frozenset(
     "the and to of in is for with this that all any you your from not user it on by as before"

@@ -24,7 +24,9 @@ MIN_DISGUISED_CHARS = 4
 MIN_LEET = 4
 """Different words with a digit between letters; few texts name so many such as `neo4j`."""
 
-_UNSEEN = re.compile("[\u00ad\u034f\u115f\u1160\u180e\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]")
+_UNSEEN = re.compile(
+    "[\u00ad\u034f\u115f\u1160\u180e\u200b-\u200f\u2060-\u2064\ufe00-\ufe0f\ufeff]"
+)
 _WORD = re.compile(r"[^\W_]+")
 _MARKS = "".join(c for c in map(chr, range(0x300, 0x1000)) if unicodedata.category(c)[0] == "M")
 _LETTER = f"[^\\W\\d_][{_MARKS}]*"
