@@ -1,7 +1,7 @@
 """Train the classifier of instructing texts: `python -m benchmarks.instructing_classifier`.
 
-It learns from the tuning half of `instructing_texts/`, from the sentences in `sentences.json`, which
-were written for it, and from the descriptions of the project's own domains. Of an attack nobody
+It learns from the tuning half of `instructing_texts/`, from sentences that were written for it
+(`sentences.json`), and from the descriptions of the project's own domains. Of an attack nobody
 says which sentence it is: at first all of its passages count, then in a few rounds the ones that
 score highest. `--validate` prints what is found in folds that were left out, and how the thresholds
 follow from them; nothing else ever chooses them.
@@ -121,7 +121,7 @@ def domain_texts() -> list[str]:
 
 
 def matrix_of(passages: list[str]) -> csr_matrix:
-    rows = [features(passage) for passage in passages]
+    rows = [features(one) for one in passages]
     data = np.concatenate([np.full(len(row), unit(len(row))) for row in rows])
     ends = np.cumsum([0, *map(len, rows)])
     return csr_matrix((data, np.concatenate(rows), ends), shape=(len(rows), 2**BITS))
@@ -131,19 +131,28 @@ def trained_on(texts: Texts, chosen: Any) -> LogisticRegression:
     """Learned from the written sentences and the chosen tuning texts."""
     harmless = [texts.matrices[i] for i in chosen if not texts.is_attack[i]]
     attacks = [texts.matrices[i] for i in chosen if texts.is_attack[i]]
-    shown = attacks
-    for _ in range(ROUNDS):
-        rows = vstack([texts.others, *harmless, *shown]).tocsr()
-        labels = np.concatenate([texts.others_are_attacks, np.zeros(rows.shape[0])])
-        labels = labels[: rows.shape[0]]
-        labels[rows.shape[0] - sum(one.shape[0] for one in shown) :] = 1
-        model = LogisticRegression(
-            C=10.0, class_weight="balanced", solver="liblinear", random_state=SEED
-        ).fit(rows, labels)
-        shown = [
-            one[np.argsort(-model.decision_function(one), kind="stable")[:TOP]] for one in attacks
-        ]
+    model = _fitted(texts, harmless, attacks)
+    for _ in range(1, ROUNDS):
+        worst = [np.argsort(-model.decision_function(one), kind="stable")[:TOP] for one in attacks]
+        shown = [one[chosen] for one, chosen in zip(attacks, worst, strict=True)]
+        model = _fitted(texts, harmless, shown)
     return model
+
+
+def _fitted(
+    texts: Texts, harmless: list[csr_matrix], attacks: list[csr_matrix]
+) -> LogisticRegression:
+    counts = [sum(count_of(one) for one in matrices) for matrices in (harmless, attacks)]
+    labels = np.concatenate([texts.others_are_attacks, np.repeat([False, True], counts)])
+    rows = csr_matrix(vstack([texts.others, *harmless, *attacks]))
+    model = LogisticRegression(
+        C=10.0, class_weight="balanced", solver="liblinear", random_state=SEED
+    )
+    return model.fit(rows, labels)
+
+
+def count_of(passages: csr_matrix) -> int:
+    return int(passages.indptr.size - 1)
 
 
 def left_out_scores(texts: Texts) -> np.ndarray:
@@ -165,7 +174,7 @@ def stored_form(model: LogisticRegression, stopped: float, unsure: float) -> str
     stored = {
         "trained_by": "python -m benchmarks.instructing_classifier",
         "scale": round(scale, 9),
-        "bias": round(float(model.intercept_[0]), 6),
+        "bias": round(float(np.ravel(model.intercept_)[0]), 6),
         "stopped": stopped,
         "unsure": unsure,
         "weights": base64.b64encode(steps.tobytes()).decode(),

@@ -24,6 +24,7 @@ ROOMS = {
             "execution",
             "growth",
             "domains",
+            "importing/instructing",
             "importing",
             "toolsets",
             "coverage",

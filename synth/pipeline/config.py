@@ -53,7 +53,7 @@ class RunConfig(JudgedConfig):
                 "rounds": 3,
                 "look_calls": 10,
             },
-            "released_tools": (),
+            "released_tools": [],
             "difficulty": {
                 "rounds": 0,
                 "target": 0.5,
@@ -74,8 +74,8 @@ class RunConfig(JudgedConfig):
     servers: tuple[str, ...] = ("all",)
     """Built-in MCP servers by name, `all` of them, or paths of server definitions."""
     released_tools: tuple[str, ...] = ()
-    """Tools of the run's servers, written SERVER/TOOL, that are used although their texts were found
-    to instruct the model that reads them. For tools that a person has read."""
+    """Tools of the run's servers, written SERVER/TOOL, that are used although their texts were
+    found to instruct the model that reads them. For tools that a person has read."""
     simulate: SimulateConfig = SimulateConfig()
     """Which tools a model plays, and what stands in for servers that cannot run here."""
     personas: PersonaConfig = PersonaConfig()

@@ -32,7 +32,6 @@ from synth.tasks.servers.filling import starts_in
 from tool_specs.domains.known import KnownDomain, KnownDomains, known_domains
 from tool_specs.importing.tool_lists import ToolListSource, decision_of, is_of
 
-
 RELEASED = "released_tools"
 
 
@@ -181,8 +180,8 @@ def tools_served(
 ) -> set[str]:
     """Ids of the rows that stand for the tools of these sources, one row a tool.
 
-    Of several rows of one tool a release counts most where it is this run's own and nothing where it
-    is another's; then a judge's verdict; then what was found alone.
+    Of several rows of one tool a release counts most where it is this run's own, and nothing where
+    it is another's; then a judge's verdict; then what was found alone.
     """
     best: dict[tuple[str, str, str], tuple[int, str]] = {}
     for row in rows:

@@ -82,6 +82,7 @@ ADDED: dict[type[JobConfig], list[str]] = {
         "tasks.heldout_share=0.2",
         "tasks.growth.shares={1000 = 1.0}",
         "tasks.growth.per_domain=2",
+        "released_tools=['git/git_log']",
         "server_goals.servers='all'",
         "server_goals.wanted=3",
         "server_goals.rounds=1",

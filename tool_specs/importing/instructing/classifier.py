@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,7 +66,7 @@ def thresholds() -> Thresholds:
 
 
 @cache
-def _stored() -> dict[str, float]:
+def _stored() -> dict[str, Any]:
     return json.loads(WEIGHTS.read_text(encoding="utf-8"))
 
 

@@ -29,9 +29,12 @@ MIN_WORDS = 5
 MIN_IDEOGRAPHS = 10
 """Of a decoded text in a writing without blanks."""
 
+MIN_LETTERS = 0.5
+"""Share of letters and blanks in a decoded text that is not ASCII; what is no text has fewer."""
+
 _BASE64 = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{12,}={0,2}(?![A-Za-z0-9+/_-])")
 _HEX = re.compile(r"(?<![0-9A-Za-z])(?:(?:0x|\\x)?[0-9A-Fa-f]{2}[ ,:]?){8,}(?![0-9A-Za-z])")
-_PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2}|[\w.~!*'()+-])*%[0-9A-Fa-f]{2}[\w.~!*'()+%-]*")
+_PERCENT = re.compile(r"(?:%[0-9A-Fa-f]{2}[\w.~!*'()+-]{0,60})+")
 _ENTITY = re.compile(r"(?:&(?:#\d{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,30});)+")
 _ESCAPE = re.compile(
     r"(?:\\u\{[0-9A-Fa-f]{1,6}\}|\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}|\\x[0-9A-Fa-f]{2}"
@@ -42,15 +45,22 @@ _ONE_ESCAPE = re.compile(
     r"|\\([0-7]{3})|U\+([0-9A-Fa-f]{4,6})[ ,]?"
 )
 _STRETCH = re.compile(
-    r"[A-Za-z][A-Za-z ,'/~\-@0-9_]{10,}(?:[.:][A-Za-z0-9/~_-]+[A-Za-z ,'/~\-@0-9_]*)*"
+    r"[A-Za-z][A-Za-z ,'/~\-@0-9_]{10,}"
+    r"(?:[.:][A-Za-z0-9/~_-]+[A-Za-z ,'/~\-@0-9_]*)*"
 )
 
-_SHORT_WORDS = frozenset(
-    "the and to of in is for with this that all any you your from not user it on by as before"
-    " le la les et des une dans pour sur au aux que vous der die das und mit den zum von nicht"
-    " el los las del para con todos una que por o os as em uma com sem todo e de ve bir bu ile"
-    " i il di che non per send call file tool every".split()
-)
+_OF_LANGUAGES = """
+the and to of in is for with this that all any you your from not user it on by as before
+le la les et des une dans pour sur au aux que vous
+der die das und mit den zum von nicht
+el los las del para con todos una que por
+o os as em uma com sem todo e de
+ve bir bu ile
+i il di che non per
+send call file tool every
+"""
+
+_SHORT_WORDS = frozenset(_OF_LANGUAGES.split())
 """Short words of languages with Latin letters, by which ROT13 is told from what it hides."""
 
 
@@ -123,7 +133,8 @@ def _readable(data: bytes) -> str | None:
         odd = sum(kind[0] == "C" and c not in "\n\r\t" for kind, c in zip(kinds, text, strict=True))
         letters = sum(kind[0] in "LZMN" for kind in kinds)
         is_ascii_wide = encoding == "utf-8" or text.isascii()
-        if text and is_ascii_wide and not odd and letters >= 0.7 * len(text):
+        is_written = text.isascii() or letters >= MIN_LETTERS * len(text)
+        if text and is_ascii_wide and not odd and is_written:
             return text
     return None
 

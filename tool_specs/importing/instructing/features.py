@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from itertools import pairwise
 
 import numpy as np
 
@@ -27,7 +28,7 @@ def passages(text: str) -> list[str]:
     """Sentences of the text, each by itself and each with the next one: an attack is seldom longer,
     and all that stands around it is harmless."""
     parts = [part.strip() for part in _ENDS.split(text) if part and part.strip()]
-    return [*parts, *(f"{a} {b}" for a, b in zip(parts, parts[1:], strict=False))]
+    return [*parts, *(f"{a} {b}" for a, b in pairwise(parts))]
 
 
 def features(passage: str) -> np.ndarray:

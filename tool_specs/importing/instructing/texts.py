@@ -1,4 +1,4 @@
-"""The texts of a tool as they are looked at: every string, one form, and what a reader does not see."""
+"""The texts of a tool as they are looked at: every string, one form, what a reader does not see."""
 
 import re
 import unicodedata
@@ -34,9 +34,9 @@ def hidden(text: str) -> bool:
     marks = 0
     for at, character in enumerate(text):
         category = unicodedata.category(character)
-        if category in HIDDEN and character not in SEEN:
-            if character not in JOINERS or not _joins(text, at):
-                return True
+        is_joining = character in JOINERS and _joins(text, at)
+        if category in HIDDEN and character not in SEEN and not is_joining:
+            return True
         marks = marks + 1 if category in ("Mn", "Me") else 0
         if marks > MAX_MARKS:
             return True
