@@ -61,11 +61,7 @@ def main() -> None:
     validate = parser.parse_args().validate
     texts = training_texts()
     scores = left_out_scores(texts)
-    harmless = scores[~texts.is_attack]
-    stopped, unsure = (
-        round(float(np.quantile(harmless, 1 - share)), 2)
-        for share in (STOPPED_LOOKALIKES, UNSURE_LOOKALIKES)
-    )
+    stopped, unsure = thresholds_of(texts, scores)
     if validate:
         for name, limit in (("stopped", stopped), ("unsure", unsure)):
             found = (scores >= limit)[texts.is_attack].mean()
@@ -164,6 +160,13 @@ def left_out_scores(texts: Texts) -> np.ndarray:
         for i in fold:
             scores[i] = model.decision_function(texts.matrices[i]).max()
     return scores
+
+
+def thresholds_of(texts: Texts, scores: np.ndarray) -> tuple[float, float]:
+    """(stopped, unsure): the scores that the two shares of lookalikes reach."""
+    harmless = scores[~texts.is_attack]
+    stopped, unsure = np.quantile(harmless, [1 - STOPPED_LOOKALIKES, 1 - UNSURE_LOOKALIKES])
+    return round(float(stopped), 2), round(float(unsure), 2)
 
 
 def stored_form(model: LogisticRegression, stopped: float, unsure: float) -> str:

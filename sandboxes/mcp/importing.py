@@ -17,7 +17,7 @@ from sandboxes.mcp.joining import JoinedServerConfig
 from sandboxes.mcp.protocol.results import McpResult
 from sandboxes.mcp.servers import ServerConfig
 from sandboxes.mcp.session import only_reads
-from tool_specs.importing.instructing.finding import Decision
+from tool_specs.importing.instructing.finding import ToolDecision
 from tool_specs.importing.tool_lists import ToolListSource, rows_of_answer
 
 APART_S = 1.1
@@ -51,7 +51,7 @@ async def look_twice(config: ServerConfig) -> Looks:
 
 
 def rows_of_looks(
-    config: ServerConfig, looks: Looks, decided: Mapping[str, Decision] = MappingProxyType({})
+    config: ServerConfig, looks: Looks, decided: Mapping[str, ToolDecision] = MappingProxyType({})
 ) -> list[Row]:
     """Rows of table `tools` for all that the server lists. `decided` as in `rows_of_answer`."""
     first, second = looks
@@ -66,14 +66,14 @@ def rows_of_looks(
 
 
 async def import_server(
-    config: ServerConfig, decided: Mapping[str, Decision] = MappingProxyType({})
+    config: ServerConfig, decided: Mapping[str, ToolDecision] = MappingProxyType({})
 ) -> list[Row]:
     """The rows of a server that is looked at now. Raises what `look_twice` raises."""
     return rows_of_looks(config, await look_twice(config), decided)
 
 
 def _rows(
-    config: ServerConfig, tools: list[dict[str, Any]], decided: Mapping[str, Decision]
+    config: ServerConfig, tools: list[dict[str, Any]], decided: Mapping[str, ToolDecision]
 ) -> list[Row]:
     """In the order of the list, in which those of a part stand together. Whether a tool may write
     its part says."""

@@ -13,7 +13,7 @@ from records.tables.schemas import Row
 from synth.llm.client import LLM
 from synth.llm.settings.config import RoleConfig
 from synth.prompts.templates import render, version_of
-from tool_specs.importing.instructing.finding import Decision
+from tool_specs.importing.instructing.finding import ToolDecision
 from tool_specs.importing.instructing.rules import readings
 from tool_specs.importing.instructing.texts import texts_in
 from tool_specs.importing.tool_lists import decision_of
@@ -51,7 +51,7 @@ def is_for_a_judge(row: Row) -> bool:
     return is_open and bool(found) and decision_of(row) is None
 
 
-async def verdicts_on(rows: Sequence[Row], llm: LLM, *, item: str) -> dict[str, Decision]:
+async def verdicts_on(rows: Sequence[Row], llm: LLM, *, item: str) -> dict[str, ToolDecision]:
     """Name of the tool -> the judge's decision, for each that is worth a look. A tool on which the
     judge gives no valid answer is left to what was found."""
     asked = [row for row in rows if is_for_a_judge(row)]
@@ -59,7 +59,7 @@ async def verdicts_on(rows: Sequence[Row], llm: LLM, *, item: str) -> dict[str, 
     return {row["name"]: one for row, one in zip(asked, found, strict=True) if one is not None}
 
 
-async def _verdict(row: Row, llm: LLM, item: str) -> Decision | None:
+async def _verdict(row: Row, llm: LLM, item: str) -> ToolDecision | None:
     try:
         answer = await llm.structured(
             "judge",

@@ -25,13 +25,13 @@ from tool_specs.importing.checked_schemas import (
     usable_schema,
 )
 from tool_specs.importing.dialects import Dialect, UnusableError
-from tool_specs.importing.instructing.finding import STOPPING, Decision, finding_in
+from tool_specs.importing.instructing.finding import STOPPING, ToolDecision, finding_in
 from tool_specs.importing.instructing.texts import hidden, texts_in
 from tool_specs.importing.licences import spdx_of
 from tool_specs.importing.names import mapped_names
 from tool_specs.importing.parameter_names import writable
 
-IMPORT_VERSION = 3
+IMPORT_VERSION = 2
 """Part of the ids: raised when the same listing gives other rows."""
 
 MAX_LISTED_CHARS = 512_000
@@ -97,7 +97,7 @@ def rows_of_answer(
     source: ToolListSource,
     dialect: Dialect | None = None,
     *,
-    decided: Mapping[str, Decision] = MappingProxyType({}),
+    decided: Mapping[str, ToolDecision] = MappingProxyType({}),
 ) -> list[Row]:
     """One row per listed tool, in the order of the list. `decided`: by the name in its row, what
     counts for more than what is found in its texts."""
@@ -143,7 +143,7 @@ def _row(
     repeat: int,
     source: ToolListSource,
     dialect: Dialect | None,
-    decision: Decision | None,
+    decision: ToolDecision | None,
 ) -> Row:
     given = one.tool.get("annotations")
     given = given if isinstance(given, Mapping) else {}
@@ -214,7 +214,7 @@ def is_of(row: Row, source: ToolListSource) -> bool:
     return row["server"] == source.server and row["tool_id"] == own_id
 
 
-def decision_of(row: Row) -> Decision | None:
+def decision_of(row: Row) -> ToolDecision | None:
     """What a judge or a person decided about the tool; None where nobody was asked."""
     return (row["annotations"] or {}).get("decision")
 
@@ -261,7 +261,7 @@ def _text_fault(
     description: str,
     texts: Sequence[str],
     annotations: dict[str, Any],
-    decision: Decision | None,
+    decision: ToolDecision | None,
 ) -> str | None:
     """Why the texts must not be shown to a model, None if they may."""
     if len(description) > MAX_DESCRIPTION:

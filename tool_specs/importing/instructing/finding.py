@@ -10,13 +10,13 @@ from tool_specs.importing.instructing.rules import instructing
 CLASSIFIER = "classifier"
 """Said in place of a rule where the score alone stops a tool."""
 
-Decision = Literal["released", "judged_harmless", "judged_instructing"]
+ToolDecision = Literal["released", "judged_harmless", "judged_instructing"]
 """Of a person, or of a judge: either counts for more than what is found."""
 
-STOPPING: frozenset[Decision] = frozenset({"judged_instructing"})
+STOPPING: frozenset[ToolDecision] = frozenset({"judged_instructing"})
 
 
-class Finding(NamedTuple):
+class TextFinding(NamedTuple):
     rule: str | None
     """The rule that was hit, `classifier`, or None where nothing stops the tool."""
 
@@ -29,14 +29,14 @@ class Finding(NamedTuple):
         return self.rule is not None or self.score >= thresholds().unsure
 
 
-def finding_in(texts: Sequence[str]) -> Finding:
+def finding_in(texts: Sequence[str]) -> TextFinding:
     rule, found = instructing(texts), score(texts)
     if rule is None and found >= thresholds().stopped:
         rule = CLASSIFIER
-    return Finding(rule, found)
+    return TextFinding(rule, found)
 
 
-def released_of(server: str, releases: Iterable[str]) -> dict[str, Decision]:
+def released_of(server: str, releases: Iterable[str]) -> dict[str, ToolDecision]:
     """Tools of the server, by name, that `releases` lets pass; each is written SERVER/TOOL."""
     parts = (one.rpartition("/") for one in releases)
     return {tool: "released" for owner, _, tool in parts if owner == server}
