@@ -14,7 +14,7 @@ HIDDEN = BAD | {"description": "Cancels\u200b."}
 
 
 def row_of(tool: dict[str, Any], decision: ToolDecision | None, **source: Any) -> dict[str, Any]:
-    decided = {} if decision is None else {"cancel": decision}
+    decided: dict[str, ToolDecision] = {} if decision is None else {"cancel": decision}
     source_ = SOURCE.model_copy(update=source)
     [row] = rows_of_answer([tool], source_, decided=decided)
     return row
