@@ -1,6 +1,7 @@
 """Goals of a server that nobody has written down: proposed by the generator, executed, and kept
 where they work, come out the same twice, and mean what their calls do."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from synth.tasks.servers.shared import check_parts, check_shared, parts_told
 from synth.tasks.servers.trying import OpenFresh, TriedGoal, TriedTwin, drawing, try_goal, try_twin
 
 STAGE_VERSION = 1
+_FIGURE = re.compile(r"-?(?:0|[1-9]\d{0,11})(?:\.\d+)?")
 PROMPT, TOLD_PROMPT = "server_goals", "server_told"
 PROMPTS = (looking.PROMPT, PROMPT, TOLD_PROMPT)
 
@@ -224,7 +226,7 @@ async def _checked(
             "number": at,
             "goal": one.proposed["goal"],
             "calls": described(one.tried.calls),
-            "changes": [change | {"before": None} for change in one.tried.changes][:10],
+            "changes": one.tried.changes[:10],
             "told": one.proposed["told"],
         }
         | (
@@ -264,7 +266,7 @@ def with_told(proposal: Proposal, read: Mapping[str, Any] | None) -> ServerGoal:
         raise UnprovedError("faulty", fault)
     proposed, tried, twin = proposal
     told = [
-        Communicated(label=place["label"], call=place["call"], value=value.strip())
+        _communicated(place, value.strip())
         for place, value in zip(proposed["told"], read["told"], strict=False)
         if _tells(value.strip(), proposed, tried, place["call"])
     ]
@@ -274,6 +276,15 @@ def with_told(proposal: Proposal, read: Mapping[str, Any] | None) -> ServerGoal:
     if twin is None or not read["other_fits"]:
         return tried.goal.model_copy(update={**shown, "form": "plain", "twin": None})
     return tried.goal.model_copy(update=shown)
+
+
+def _communicated(place: Mapping[str, Any], value: str) -> Communicated:
+    """A figure is told by any spelling of the number: 715 tells 715.0."""
+    where = {"label": place["label"], "call": place["call"]}
+    if _FIGURE.fullmatch(value):
+        pattern = rf"(?<![\w.])({re.escape(value)})(?!\w|\.\d)"
+        return Communicated(**where, regex=pattern, number=True)
+    return Communicated(**where, value=value)
 
 
 def _tells(value: str, proposed: Mapping[str, Any], tried: TriedGoal, call: int) -> bool:

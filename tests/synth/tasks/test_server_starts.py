@@ -174,7 +174,7 @@ def test_a_server_is_filled_once_and_every_task_starts_from_it() -> None:
         assert made.draft.initial_state == start
         async with open_server(config, made.draft.initial_state) as server:
             draft, _ = await prove_on_server(made, server)
-        assert draft.goals[0].asks[0].values == ("33.5",)
+        assert draft.goals[0].asks[0].values == (33.5,), "whoever says 33.50 has told it"
 
     asyncio.run(run())
 
