@@ -84,6 +84,8 @@ def _check_own(
         if str(value) not in NO_CHOICE and value in kept:
             raise failure
         return
+    if _is_path_of(value, shown):
+        return
     if any(isinstance(text, str) and value and value in text for text in kept):
         raise failure
     if value in choices_of(tool["input_schema"]):
@@ -95,6 +97,13 @@ def _check_own(
     lacking = [word for word in words if word.lower() not in known and word not in NO_CHOICE]
     if any(_must_be_shown(word, secret) for word in lacking):
         raise failure
+
+
+def _is_path_of(value: str, shown: Sequence[str]) -> bool:
+    """Whether it is a path whose parts are known: a folder that was listed, and a name in it that
+    the person says."""
+    parts = [part for part in value.split("/") if part]
+    return len(parts) > 1 and all(any(part in source for source in shown) for part in parts)
 
 
 def _must_be_shown(word: str, secret: set[str]) -> bool:

@@ -14,6 +14,7 @@ from sandboxes.mcp.servers import ServerConfig, ServerGoal
 from sandboxes.mcp.session import open_server
 from sandboxes.mcp.warm import WarmServers
 from synth.tasks.on_server import NO_VARIANTS
+from synth.tasks.servers import derivable
 from synth.tasks.servers.config import ServerGoalsConfig
 from synth.tasks.servers.drafting import draft_for_server
 from synth.tasks.servers.filling import is_bare, make_start, starts_in
@@ -206,3 +207,10 @@ def test_a_folder_beside_the_definition_lies_in_the_workspace(tmp_path: Path) ->
     asyncio.run(run())
     (folder / "members.json").write_text('{"members": []}')
     assert load_server(definition).identity() != config.identity()
+
+
+def test_a_path_is_known_by_its_parts() -> None:
+    shown = ["Put the list into a new folder called trips.", "Allowed: /workspace/files"]
+    assert derivable._is_path_of("/workspace/files/trips", shown)
+    assert not derivable._is_path_of("/workspace/files/tours", shown)
+    assert not derivable._is_path_of("trips", shown), "one word is no path"
