@@ -104,6 +104,25 @@ def test_servers_of_flows_are_shown_and_reach_nothing_of_the_machine(
         check_parameters(config, "data/demo")
 
 
+@pytest.mark.parametrize("part", ["../theirs.yaml", "domain:../theirs.yaml"])
+def test_parts_of_joined_servers_lie_in_the_data_root_and_are_not_read_before(
+    root: Path, part: str
+) -> None:
+    (root.parent / "theirs.yaml").write_text("their secret: [")
+    (root / "office.yaml").write_text(f"joins: [time, '{part}']")
+    config = RunConfig.model_validate({"servers": ["data/office.yaml"]})
+    with pytest.raises(ConfigError, match=r"joins of data/office\.yaml = .*theirs\.yaml"):
+        check_parameters(config, "data/demo")
+
+
+def test_parts_of_joined_servers_get_the_secrets_of_flows_alone(root: Path) -> None:
+    (root / "shop.yaml").write_text("{command: [shop], secrets: [SHOP_TOKEN]}")
+    (root / "office.yaml").write_text("joins: [time, shop.yaml]")
+    config = RunConfig.model_validate({"servers": ["data/office.yaml"]})
+    with pytest.raises(ConfigError, match="server shop gets the secret SHOP_TOKEN"):
+        check_parameters(config, "data/demo")
+
+
 def test_keys_are_those_given_to_flows(monkeypatch: pytest.MonkeyPatch) -> None:
     config = RunConfig.model_validate(
         {"roles": {"agent": {"base_url": "https://example.com/v1", "api_key_env": "HOUSE_KEY"}}}
