@@ -40,8 +40,9 @@ def test_a_run_on_a_joined_server_gives_trajectories_that_replay(tmp_path: Path)
             tasks=TaskConfig(server_variants=PLAIN),
             rollouts=RolloutConfig(episode=QUIET),
         )
-        roles = dict.fromkeys(config.roles, role)
-        config = config.model_copy(update={"roles": roles})
+        meant = config.offline.model_copy(update={"roles": ("user", "judge")})
+        roles = config.roles | {"generator": role, "agent": role}
+        config = config.model_copy(update={"roles": roles, "offline": meant})
         run_pipeline(folder, config)
     dataset = Dataset.open(folder)
     goals = {row["proposed"]["goal"]: row["drop_reason"] for row in dataset.rows("server_goals")}
