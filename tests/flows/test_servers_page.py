@@ -49,7 +49,7 @@ def prepared(folder: Path, definition: str, further: str = "") -> Path:
     (folder / "broken.py").write_text(BROKEN)
     (folder / "loans.yaml").write_text(definition)
     [settings] = blocks("toml")
-    offline = settings.partition("[roles.generator]")[0]
+    offline = settings.partition("[roles.all]")[0]
     named = offline.replace('"loans.yaml"', f'"{folder / "loans.yaml"}"')
     (folder / "run.toml").write_text(named.replace("num_tasks = 40", "num_tasks = 8") + further)
     return folder / "run.toml"
