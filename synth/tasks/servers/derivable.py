@@ -144,12 +144,14 @@ def _kept(changes: Sequence[StateChange]) -> Iterator[Any]:
 
 
 def _words_of_state(state: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    """Words of the ids and values of rows. How tables and fields are called an agent can look up
-    wherever it may write queries."""
+    """Words of the ids and of the short values of rows, such as names: longer ones hold words that
+    everybody uses. How tables and fields are called an agent can look up wherever it may write
+    queries."""
     texts = (
         str(part)
         for rows in state.values()
         for key, row in rows.items()
         for part in (key, *plain_values(row))
     )
-    return {word.lower() for text in texts for word in _WORD.findall(text)}
+    found = (_WORD.findall(text) for text in texts)
+    return {word.lower() for words in found if len(words) < MANY_WORDS for word in words}

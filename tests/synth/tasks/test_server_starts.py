@@ -24,6 +24,9 @@ from synth.tasks.servers.proving import prove_on_server
 pytestmark = [pytest.mark.usefixtures("sandboxed"), pytest.mark.slow]
 
 PROGRAMS = Path(__file__).parents[2] / "sandboxes" / "mcp"
+PARCEL = "collect the parcel from the post office"
+"""Holds words of queries."""
+
 ERRANDS = server_of_command(f"python {PROGRAMS / 'errand_server.py'}")
 
 
@@ -53,7 +56,7 @@ class Author:
                 town = self.ids["Town"]
                 return {
                     "calls": [
-                        call("add_errand", list_id=town, what="post the letter", cost=2.5),
+                        call("add_errand", list_id=town, what=PARCEL, cost=2.5),
                         call("add_errand", list_id=town, what="fetch the shoes", cost=31.0),
                         call("add_errand", list_id="nowhere", what="lost", cost=1.0),
                     ]
