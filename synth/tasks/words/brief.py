@@ -68,7 +68,8 @@ def _without_kept_back(text: str, draft: Draft) -> str:
     "phone 555-0199" becomes "the phone number"."""
     for fact in (fact for goal in draft.goals for fact in goal.known):
         if fact.when != "opening":
-            words = "|".join(map(re.escape, ("the", "a", "an", *fact.label.split())))
+            named = fact.label.split() if " " in fact.label else []  # "cost" alone is also a verb
+            words = "|".join(map(re.escape, ("the", "a", "an", *named)))
             value = rf"(?<!\w)(?:(?:{words}) )*{re.escape(str(fact.value))}(?!\w)"
             text = re.sub(value, f"the {fact.label}", text)
     return text
