@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from records.errors import ConfigError, TransientError
+from sandboxes.mcp.joined import LiveServer
 from sandboxes.mcp.servers import builtin_servers
 from sandboxes.mcp.session import McpServer
 from sandboxes.mcp.warm import SHARERS, WarmServers
@@ -15,7 +16,7 @@ GIT = builtin_servers()["git"]
 NEW_BRANCH = {"repo_path": "/workspace/repo", "branch_name": "other"}
 
 
-async def change(server: McpServer) -> tuple[Any, Any]:
+async def change(server: LiveServer) -> tuple[Any, Any]:
     """(state before, state after) of making a branch."""
     before = await server.state()
     assert not (await server.call("git_create_branch", NEW_BRANCH)).is_error
@@ -42,7 +43,7 @@ def test_a_server_is_used_again_and_remembers_nothing() -> None:
 def test_a_server_that_failed_or_keeps_state_is_not_used_again() -> None:
     async def run() -> None:
         async with WarmServers(live=1) as warm:
-            failed: list[McpServer] = []
+            failed: list[LiveServer] = []
 
             async def fail() -> None:
                 async with warm.open(GIT) as server:
@@ -62,11 +63,13 @@ def test_a_server_that_failed_or_keeps_state_is_not_used_again() -> None:
     asyncio.run(run())
 
 
-async def killed(server: McpServer) -> None:
+async def killed(server: LiveServer) -> None:
+    assert isinstance(server, McpServer)
     await server.sandbox.exec(["sh", "-c", "kill -9 -1"])
 
 
-async def lost(server: McpServer) -> None:
+async def lost(server: LiveServer) -> None:
+    assert isinstance(server, McpServer)
     server.sandbox.end("the machine went away")
 
 
@@ -74,7 +77,7 @@ async def lost(server: McpServer) -> None:
 @pytest.mark.usefixtures("sandboxed")
 @pytest.mark.parametrize("how", [killed, lost])
 def test_a_server_that_died_while_idle_is_replaced(
-    how: Callable[[McpServer], Awaitable[None]],
+    how: Callable[[LiveServer], Awaitable[None]],
 ) -> None:
     async def run() -> None:
         async with WarmServers(live=1) as warm:
@@ -122,7 +125,7 @@ def test_a_server_that_only_reads_serves_several_at_once_in_one_slot() -> None:
     async def run() -> None:
         inside = 0
         all_in = asyncio.Event()
-        servers: list[McpServer] = []
+        servers: list[LiveServer] = []
 
         async def use(warm: WarmServers) -> str:
             nonlocal inside
