@@ -13,7 +13,7 @@ import argparse
 import asyncio
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -23,7 +23,6 @@ import uvicorn
 from benchmarks.measured import show
 from flows.runtime.open_run import open_run
 from offline_llm.app import create_app
-from offline_llm.server.server import OpenAIServer
 from offline_llm.settings.settings import OfflineSettings
 from synth.engine.job_config import OfflineConfig
 from synth.engine.run import Run
@@ -45,7 +44,7 @@ AGENT = "slipping-agent"
 
 
 @asynccontextmanager
-async def served(app: OpenAIServer) -> AsyncIterator[str]:
+async def served(app: Callable[..., Awaitable[None]]) -> AsyncIterator[str]:
     """The `/v1` URL of the application, on a free port of this machine."""
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
     serving = asyncio.create_task(server.serve())

@@ -12,7 +12,7 @@ from synth.engine.stages import Item, ItemResult, ShardContext
 from synth.pipeline.config import RunConfig
 from synth.pipeline.over_catalogue import OverCatalogue
 from synth.prompts.templates import version_of
-from synth.tasks.servers.filling import PROMPT, STAGE_VERSION, is_bare, make_start
+from synth.tasks.servers.filling import PROMPT, STAGE_VERSION, make_start, may_be_empty
 
 NAME = "server-starts"
 
@@ -65,7 +65,7 @@ def wants_start(server: ServerConfig, *, bare: bool) -> bool:
     if isinstance(server, JoinedServerConfig):
         return False  # its parts run each for itself, in fixtures of their own
     described = "default" in server.fixtures and server.fixtures["default"].description
-    return bool(described) or (bare and server.may_try_writes and is_bare(server))
+    return bool(described) or (bare and server.may_try_writes and may_be_empty(server))
 
 
 def starts_made(run: RunContext[RunConfig]) -> dict[str, str]:

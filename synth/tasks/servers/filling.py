@@ -42,9 +42,13 @@ class OpenAlone(Protocol):
     ) -> AbstractAsyncContextManager[McpServer]: ...
 
 
-def is_bare(config: ServerConfig) -> bool:
-    """Whether nothing is said of what the server begins with, and no goals that hang on it."""
-    return not config.goals and config.fixtures == {"default": Fixture()}
+def may_be_empty(config: ServerConfig) -> bool:
+    """Whether its one fixture names nothing that lies there, and no goals hang on it: a script may
+    make no more than a folder."""
+    if config.goals or config.fixtures.keys() != {"default"}:
+        return False
+    fixture = config.fixtures["default"]
+    return fixture == Fixture(setup=fixture.setup)
 
 
 async def make_start(
@@ -116,6 +120,8 @@ async def _made(
             workspace=in_short(await server.state()),
             made=made,
             calls=CALLS,
+            number=number + 1,
+            rounds=ROUNDS,
         )
         asked = await llm.structured(
             "generator",

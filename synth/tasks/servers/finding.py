@@ -229,11 +229,7 @@ async def _checked(
             "changes": one.tried.changes[:10],
             "told": one.proposed["told"],
         }
-        | (
-            {"other": {"before": described(one.twin.before), "calls": described(one.twin.calls)}}
-            if one.twin
-            else {}
-        )
+        | ({"other": _other(one.twin)} if one.twin else {})
         for at, one in enumerate(tried)
     ]
     answer = await llm.structured(
@@ -254,6 +250,14 @@ async def _checked(
             continue
         read_from = one.tried.state_read_from
         found.add(one.proposed, reason=None, goal=goal, read_from=read_from)
+
+
+def _other(twin: TriedTwin) -> dict[str, Any]:
+    return {
+        "before": described(twin.before),
+        "calls": described(twin.calls),
+        "changes": twin.changes[:10],
+    }
 
 
 def with_told(proposal: Proposal, read: Mapping[str, Any] | None) -> ServerGoal:

@@ -91,6 +91,8 @@ class TriedTwin(NamedTuple):
 
     before: tuple[EpisodeCall, ...]
     calls: tuple[EpisodeCall, ...]
+    changes: list[dict[str, Any]]
+    """Of `before` and `calls` together."""
 
 
 async def try_twin(
@@ -112,7 +114,7 @@ async def try_twin(
         right = await in_other_state(goal.twin.calls)
     except UnprovedError:
         return None
-    twin = TriedTwin(*right.calls)
+    twin = TriedTwin(right.calls[0], right.calls[1], visible(right.changes, hidden))
     try:
         wrong = await in_other_state(goal.calls)
     except UnprovedError:

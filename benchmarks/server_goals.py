@@ -1,0 +1,178 @@
+"""What a run makes of MCP servers that no file here was written for: goals, tasks and accepted
+trajectories by server.
+
+    python -m benchmarks.server_goals FOLDER DATASETS --endpoint URL --model NAME [--only NAME ...]
+
+FOLDER is where `benchmarks.server_imports --install` has put the servers. Each gets a run of its
+own in DATASETS, which goes on where it was stopped. The search for goals (what to look at, what to
+fill an empty server with, the goals, and reading what came of them) is the endpoint's; whatever
+else is asked, the offline model answers, so that the figures after `tasks` are its own.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import httpx
+import yaml
+
+from benchmarks.difficulty import served
+from benchmarks.measured import show
+from benchmarks.server_imports import LISTED, config_of, installed_at
+from flows.runtime.open_run import open_run
+from offline_llm.app import create_app
+from offline_llm.server.server import AsgiScope, Receive, Send
+from records.store.dataset import Dataset
+from synth.engine.job_config import OfflineConfig
+from synth.llm.settings.config import ModelConfig, RoleConfig
+from synth.pipeline.config import RunConfig
+from synth.pipeline.stages import STAGES
+from synth.tasks.servers.config import ServerGoalsConfig
+
+SEARCHING = ("start", "calls", "goals", "told")
+"""Names of the forms in which the search is answered."""
+
+WANTED = 8
+"""Goals of a server after which no more are asked for."""
+
+
+class SearchElsewhere:
+    """The offline model, but for the search for goals, which another endpoint answers."""
+
+    def __init__(self, endpoint: str, model: str) -> None:
+        key = os.environ.get("SYNTH_BENCHMARK_KEY", "none")
+        self._offline = create_app()
+        self._model = model
+        self._client = httpx.AsyncClient(
+            base_url=endpoint, headers={"Authorization": f"Bearer {key}"}, timeout=3_600
+        )
+
+    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._offline(scope, receive, send)
+            return
+        body = await _body(receive)
+        if not _is_search(body):
+            await self._offline(scope, _once(body), send)
+            return
+        asked = json.loads(body) | {"model": self._model}
+        answer = await self._client.post("chat/completions", json=asked)
+        headers = [(b"content-type", b"application/json")]
+        start = {"type": "http.response.start", "status": answer.status_code, "headers": headers}
+        await send(start)
+        await send({"type": "http.response.body", "body": answer.content})
+
+
+async def _body(receive: Receive) -> bytes:
+    parts: list[bytes] = []
+    while True:
+        message = await receive()
+        parts.append(message.get("body", b""))
+        if not message.get("more_body"):
+            return b"".join(parts)
+
+
+def _once(body: bytes) -> Receive:
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return receive
+
+
+def _is_search(body: bytes) -> bool:
+    form = json.loads(body or b"{}").get("response_format") or {}
+    return form.get("json_schema", {}).get("name") in SEARCHING
+
+
+def settings(definition: Path, url: str, num_tasks: int) -> RunConfig:
+    # a player by hand takes minutes for an answer
+    role = RoleConfig(base_url=url, models=(ModelConfig(name="offline-model"),), timeout_s=3_600)
+    return RunConfig(
+        name=definition.stem,
+        domains=(),
+        servers=(str(definition),),
+        code=(),
+        num_tasks=num_tasks,
+        server_goals=ServerGoalsConfig(wanted=WANTED),
+        roles={"generator": role},
+        offline=OfflineConfig(roles=("agent", "user", "judge", "simulator")),
+    )
+
+
+def defined(folder: Path, listed: dict[str, Any], at: Path) -> Path:
+    """The definition of a server as a user would write it, beside its run."""
+    at.mkdir(parents=True, exist_ok=True)
+    config = config_of(installed_at(folder, listed), listed)
+    said = {"command", "env", "license", "venv", "npm_prefix", "limits"}
+    chosen = config.model_dump(mode="json", include=said, exclude_defaults=True)
+    fixture = {key: listed[key] for key in ("description", "setup") if listed.get(key)}
+    if fixture:
+        chosen["fixtures"] = {"default": fixture}
+    path = at / f"{listed['name']}.yaml"
+    path.write_text(yaml.safe_dump(chosen, sort_keys=False))
+    return path
+
+
+async def made_of(definition: Path, url: str, num_tasks: int) -> dict[str, Any]:
+    config = settings(definition, url, num_tasks)
+    folder = definition.with_suffix("")
+    async with open_run(config, str(folder), command="benchmark") as run:
+        for stage in STAGES:
+            await run.run_stage(stage(run))
+        reasons = {name: dict(one.reasons) for name, one in run.reports.items() if one.reasons}
+    return counted(Dataset.open(folder)) | {"server": definition.stem, "reasons": reasons}
+
+
+def counted(dataset: Dataset) -> dict[str, Any]:
+    goals = list(dataset.rows("server_goals"))
+    kept = [row for row in goals if row["drop_reason"] is None]
+    starts = list(dataset.rows("server_starts"))
+    return {
+        "tools": sum(row["drop_reason"] is None for row in dataset.rows("tools")),
+        "filled_rows": sum(row["num_rows"] for row in starts),
+        "filling_calls": sum(len(row["calls"]) for row in starts),
+        "not_filled": [row["drop_reason"] for row in starts if row["drop_reason"]],
+        "proposed": len(goals),
+        "kept": len(kept),
+        "forms": dict(Counter(row["form"] for row in kept)),
+        "calls": round(sum(row["num_calls"] for row in kept) / max(1, len(kept)), 1),
+        "writing": sum(bool(row["writes"]) for row in kept),
+        "read_from": dict(Counter(row["state_read_from"] for row in kept)),
+        "not_kept": dict(Counter(row["drop_reason"] for row in goals if row["drop_reason"])),
+        "tasks": sum(row["drop_reason"] is None for row in dataset.rows("tasks")),
+        "tasks_dropped": dict(
+            Counter(row["drop_reason"] for row in dataset.rows("tasks") if row["drop_reason"])
+        ),
+        "trajectories": sum(1 for _ in dataset.rows("trajectories")),
+        "accepted": sum(bool(row["accepted"]) for row in dataset.rows("curation")),
+    }
+
+
+async def measure(given: argparse.Namespace) -> None:
+    servers = [json.loads(line) for line in LISTED.read_text().splitlines()]
+    app = SearchElsewhere(given.endpoint.rstrip("/") + "/", given.model)
+    async with served(app) as url:
+        for listed in servers:
+            if given.only and listed["name"] not in given.only:
+                continue
+            definition = defined(given.folder, listed, given.datasets)
+            show({"benchmark": "server_goals"} | await made_of(definition, url, given.tasks))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("folder", type=Path, help="where the servers are installed")
+    parser.add_argument("datasets", type=Path, help="where the runs' datasets are kept")
+    parser.add_argument("--endpoint", required=True, help="of the model that looks for goals")
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--tasks", type=int, default=8, help="tasks of each server")
+    parser.add_argument("--only", nargs="*", default=[], metavar="NAME")
+    asyncio.run(measure(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()
