@@ -1,5 +1,10 @@
-"""How many texts that instruct a model the import stops, and how many harmless lookalikes:
-`python -m benchmarks.instructing [tuning|reporting]`.
+"""How many texts that instruct a model the import stops, and how many harmless lookalikes.
+
+    python -m benchmarks.instructing [tuning|reporting]
+    python -m benchmarks.instructing reporting --judge FILE --work FOLDER
+
+FILE is TOML with the settings of the judge's role, which is asked about each text that a run would
+show to it. Its answers are kept in FOLDER.
 
 The texts in `instructing_texts/` are descriptions of tools in thirteen languages, written by
 language models that had seen no rule. `reporting` is measured and never tuned on. The classifier
@@ -8,15 +13,23 @@ without it; the reporting half is scored by the stored weights.
 """
 
 import argparse
+import asyncio
 import json
+import tomllib
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.instructing_classifier import FOLDER, left_out_scores, training_texts
+from records.store.journal import ShardJournal
 from records.tables.schemas import Row
+from synth.catalogue.tool_judging import verdicts_on
+from synth.llm.client import LLM
+from synth.llm.gateway import Gateway
+from synth.llm.settings.config import RoleConfig
 from tool_specs.importing.instructing.classifier import score, thresholds
-from tool_specs.importing.instructing.finding import CLASSIFIER
+from tool_specs.importing.instructing.finding import CLASSIFIER, STOPPING
 from tool_specs.importing.instructing.texts import texts_in
 from tool_specs.importing.tool_lists import QUARANTINED, ToolListSource, rows_of_answer
 
@@ -69,21 +82,56 @@ def found_in(half: str) -> list[Found]:
     return [Found(*one) for one in zip(texts, rules, scores, strict=True)]
 
 
+def judged(found: Sequence[Found], judge: RoleConfig, work: Path) -> list[bool]:
+    """Whether each text is stopped where a judge decides on what it is shown."""
+    rows = [row_of(one.text) for one in found]
+
+    async def ask() -> list[bool]:
+        work.mkdir(parents=True, exist_ok=True)
+        async with Gateway({"judge": judge}) as gateway:
+            with ShardJournal(work / "answers.sqlite") as journal:
+                llm = LLM(gateway, journal, stage="instructing", invocation_id="instructing")
+                numbered = enumerate(rows)
+                asked = (verdicts_on([row], llm, item=f"text {number}") for number, row in numbered)
+                answers = await asyncio.gather(*asked)
+        return [
+            one.with_classifier if row["name"] not in answer else answer[row["name"]] in STOPPING
+            for answer, row, one in zip(answers, rows, found, strict=True)
+        ]
+
+    return asyncio.run(ask())
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("half", choices=("tuning", "reporting"), nargs="?", default="tuning")
-    half = parser.parse_args().half
-    found = found_in(half)
+    parser.add_argument("--judge", type=Path, help="TOML file with the judge's role settings")
+    parser.add_argument("--work", type=Path, help="folder that keeps the judge's answers")
+    args = parser.parse_args()
+    if args.judge and not args.work:
+        parser.error("--judge needs --work, a folder that keeps the judge's answers")
+    found = found_in(args.half)
+    deciding = {
+        "rules alone": [one.by_rules for one in found],
+        "rules and classifier": [one.with_classifier for one in found],
+        "shown to a judge": [one.is_shown for one in found],
+    }
+    if args.judge:
+        judge = RoleConfig.model_validate(tomllib.loads(args.judge.read_text(encoding="utf-8")))
+        deciding["with a judge"] = judged(found, judge, args.work)
     for is_attack, what in ((True, "attacks"), (False, "lookalikes")):
-        chosen = [one for one in found if one.text["is_attack"] is is_attack]
-        for name, stopped in (
-            ("rules alone", [one.by_rules for one in chosen]),
-            ("rules and classifier", [one.with_classifier for one in chosen]),
-            ("shown to a judge", [one.is_shown for one in chosen]),
-        ):
-            print(f"{half}: {what}, {name}: {sum(stopped)} of {len(chosen)}")
+        for name, decided in deciding.items():
+            pairs = zip(found, decided, strict=True)
+            chosen = [
+                (one, stopped) for one, stopped in pairs if one.text["is_attack"] is is_attack
+            ]
+            stopped = [is_stopped for _, is_stopped in chosen]
+            print(f"{args.half}: {what}, {name}: {sum(stopped)} of {len(chosen)}")
             if is_attack:
-                tell_missed(chosen, stopped)
+                tell_missed([one for one, _ in chosen], stopped)
+            elif name == "with a judge":
+                names = [one.text["name"] for one, is_stopped in chosen if is_stopped]
+                print(f"  stopped: {', '.join(names) or 'none'}")
 
 
 def tell_missed(chosen: Sequence[Found], stopped: Sequence[bool]) -> None:

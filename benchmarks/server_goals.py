@@ -12,20 +12,17 @@ else is asked, the offline model answers, so that the figures after `tasks` are 
 import argparse
 import asyncio
 import json
-import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import httpx
 import yaml
 
 from benchmarks.difficulty import served
+from benchmarks.elsewhere import Elsewhere
 from benchmarks.measured import show
 from benchmarks.server_imports import LISTED, config_of, installed_at
 from flows.runtime.open_run import open_run
-from offline_llm.app import create_app
-from offline_llm.server.server import AsgiScope, Receive, Send
 from records.store.dataset import Dataset
 from synth.engine.job_config import OfflineConfig
 from synth.llm.settings.config import ModelConfig, RoleConfig
@@ -40,51 +37,8 @@ WANTED = 8
 """Goals of a server after which no more are asked for."""
 
 
-class SearchElsewhere:
-    """The offline model, but for the search for goals, which another endpoint answers."""
-
-    def __init__(self, endpoint: str, model: str) -> None:
-        key = os.environ.get("SYNTH_BENCHMARK_KEY", "none")
-        self._offline = create_app()
-        self._model = model
-        self._client = httpx.AsyncClient(
-            base_url=endpoint, headers={"Authorization": f"Bearer {key}"}, timeout=3_600
-        )
-
-    async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            await self._offline(scope, receive, send)
-            return
-        body = await _body(receive)
-        if not _is_search(body):
-            await self._offline(scope, _once(body), send)
-            return
-        asked = json.loads(body) | {"model": self._model}
-        answer = await self._client.post("chat/completions", json=asked)
-        headers = [(b"content-type", b"application/json")]
-        start = {"type": "http.response.start", "status": answer.status_code, "headers": headers}
-        await send(start)
-        await send({"type": "http.response.body", "body": answer.content})
-
-
-async def _body(receive: Receive) -> bytes:
-    parts: list[bytes] = []
-    while True:
-        message = await receive()
-        parts.append(message.get("body", b""))
-        if not message.get("more_body"):
-            return b"".join(parts)
-
-
-def _once(body: bytes) -> Receive:
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return receive
-
-
-def _is_search(body: bytes) -> bool:
-    form = json.loads(body or b"{}").get("response_format") or {}
+def is_search(body: dict[str, Any]) -> bool:
+    form = body.get("response_format") or {}
     return form.get("json_schema", {}).get("name") in SEARCHING
 
 
@@ -154,7 +108,7 @@ def counted(dataset: Dataset) -> dict[str, Any]:
 
 async def measure(given: argparse.Namespace) -> None:
     servers = [json.loads(line) for line in LISTED.read_text().splitlines()]
-    app = SearchElsewhere(given.endpoint.rstrip("/") + "/", given.model)
+    app = Elsewhere(given.endpoint, given.model, is_search)
     async with served(app) as url:
         for listed in servers:
             if given.only and listed["name"] not in given.only:

@@ -41,7 +41,7 @@ def material_of(
 ) -> MaterialShown:
     """`messages`: in wire form; `calls`: rows of `tool_calls`, in call order; `tools`: rows of what
     the agent was offered."""
-    instructions, transcript = instructions_of(messages), transcript_of(messages)
+    instructions, transcript = instructions_of(messages), transcript_of(messages, calls)
     offered, changes = tools_shown(tools), changes_of(calls)
     shown = {
         "instructions": instructions,
@@ -52,9 +52,13 @@ def material_of(
     return MaterialShown(shown, quotable(instructions, offered, changes, transcript))
 
 
-def transcript_of(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def transcript_of(
+    messages: Sequence[Mapping[str, Any]], calls: Sequence[Row] = ()
+) -> list[dict[str, Any]]:
     """What was said and done, as the judge reads it: no ids, no reasoning. A result that does not
-    name its tool has the name of its call. Between the conversations of an episode it says so."""
+    name its tool has the name of its call, and what the tool's server asked meanwhile stands with
+    it. Between the conversations of an episode it says so."""
+    asked = {call["tool_call_id"]: call["exchanges"] for call in calls if call.get("exchanges")}
     transcript: list[dict[str, Any]] = []
     names: dict[Any, str] = {}
     for message in messages:
@@ -66,6 +70,8 @@ def transcript_of(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]
         if message["role"] == "tool":
             name = message.get("name") or names.get(message.get("tool_call_id"), "")
             entry = {"role": "tool", "name": name, "content": entry["content"]}
+            if exchanges := asked.get(message.get("tool_call_id")):
+                entry["asked_meanwhile"] = [_as_asked(exchange) for exchange in exchanges]
         if calls := message.get("tool_calls"):
             names |= {c.get("id"): c["function"]["name"] for c in calls}
             entry["calls"] = [
@@ -74,6 +80,17 @@ def transcript_of(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]
             ]
         transcript.append(entry)
     return transcript
+
+
+def _as_asked(exchange: Mapping[str, Any]) -> dict[str, Any]:
+    """A question of a tool's server, and what the user or a model answered."""
+    is_form = exchange["method"] == "elicitation/create"
+    params, result = exchange["params"], exchange["result"]
+    return {
+        "of": "user" if is_form else "model",
+        "question": params.get("message") if is_form else params.get("messages"),
+        "answer": result if result is not None else exchange["refusal"],
+    }
 
 
 def as_read(transcript: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -181,6 +198,9 @@ def quotable(
     for entry, read in zip(transcript, as_read(transcript), strict=True):
         of = _SPEAKERS.get(entry["role"], "assistant")
         found += [(of, entry["content"]), (of, json.dumps(read, ensure_ascii=False))]
+        for exchange in entry.get("asked_meanwhile", ()):
+            answerer: QuotedFrom = "user" if exchange["of"] == "user" else "result"
+            found.append((answerer, json.dumps(exchange["answer"], ensure_ascii=False)))
         of = "user" if of == "user" else "call"
         for call, shown in zip(entry.get("calls", ()), read.get("calls", ()), strict=True):
             found.append((of, f"{call['name']} {call['arguments']}"))

@@ -205,3 +205,45 @@ def test_messages_without_content_in_parts_and_without_a_name_are_read() -> None
     told = transcript_of(messages)
     assert [entry["content"].strip() for entry in told] == ["Rent", "", "", "{}"]
     assert [entry.get("name") for entry in told] == [None, None, CANCEL[0], ""]
+
+
+def test_what_a_server_asks_during_a_call_stands_with_its_result_and_can_be_quoted() -> None:
+    form = {
+        "method": "elicitation/create",
+        "params": {"message": "For how many days?", "requestedSchema": {"properties": {}}},
+        "result": {"action": "accept", "content": {"days": 3}},
+        "refusal": None,
+    }
+    refused = {
+        "method": "sampling/createMessage",
+        "params": {"messages": [{"role": "user", "content": {"type": "text", "text": "Sum up"}}]},
+        "result": None,
+        "refusal": "sampling is switched off",
+    }
+    messages = [
+        calls(CANCEL),
+        {"role": "tool", "tool_call_id": "call_0", "name": "cancel_appointment", "content": "{}"},
+    ]
+    rows = [
+        {"tool_call_id": "call_0", "exchanges": [form, refused]},
+        {"tool_call_id": "call_1", "exchanges": None},
+    ]
+    transcript = transcript_of(messages, rows)
+    assert transcript[1]["asked_meanwhile"] == [
+        {
+            "of": "user",
+            "question": "For how many days?",
+            "answer": {"action": "accept", "content": {"days": 3}},
+        },
+        {
+            "of": "model",
+            "question": refused["params"]["messages"],
+            "answer": "sampling is switched off",
+        },
+    ]
+    assert as_read(transcript)[1]["asked_meanwhile"] == transcript[1]["asked_meanwhile"]
+    said = quotable("", [], [], transcript)
+    by_user = [text for text in said if text.of == "user"]
+    assert is_quoted('"days": 3', by_user)
+    assert not is_quoted("For how many days?", by_user)
+    assert is_quoted("For how many days?", said)
