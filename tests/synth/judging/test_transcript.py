@@ -208,13 +208,13 @@ def test_messages_without_content_in_parts_and_without_a_name_are_read() -> None
 
 
 def test_what_a_server_asks_during_a_call_stands_with_its_result_and_can_be_quoted() -> None:
-    form = {
+    form: dict[str, Any] = {
         "method": "elicitation/create",
         "params": {"message": "For how many days?", "requestedSchema": {"properties": {}}},
         "result": {"action": "accept", "content": {"days": 3}},
         "refusal": None,
     }
-    refused = {
+    refused: dict[str, Any] = {
         "method": "sampling/createMessage",
         "params": {"messages": [{"role": "user", "content": {"type": "text", "text": "Sum up"}}]},
         "result": None,
@@ -224,7 +224,7 @@ def test_what_a_server_asks_during_a_call_stands_with_its_result_and_can_be_quot
         calls(CANCEL),
         {"role": "tool", "tool_call_id": "call_0", "name": "cancel_appointment", "content": "{}"},
     ]
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"tool_call_id": "call_0", "exchanges": [form, refused]},
         {"tool_call_id": "call_1", "exchanges": None},
     ]
