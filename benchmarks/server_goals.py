@@ -85,6 +85,7 @@ def counted(dataset: Dataset) -> dict[str, Any]:
     goals = list(dataset.rows("server_goals"))
     kept = [row for row in goals if row["drop_reason"] is None]
     starts = list(dataset.rows("server_starts"))
+    tried = dataset.item_statuses("tasks").values()
     return {
         "tools": sum(row["drop_reason"] is None for row in dataset.rows("tools")),
         "filled_rows": sum(row["num_rows"] for row in starts),
@@ -97,10 +98,8 @@ def counted(dataset: Dataset) -> dict[str, Any]:
         "writing": sum(bool(row["writes"]) for row in kept),
         "read_from": dict(Counter(row["state_read_from"] for row in kept)),
         "not_kept": dict(Counter(row["drop_reason"] for row in goals if row["drop_reason"])),
-        "tasks": sum(row["drop_reason"] is None for row in dataset.rows("tasks")),
-        "tasks_dropped": dict(
-            Counter(row["drop_reason"] for row in dataset.rows("tasks") if row["drop_reason"])
-        ),
+        "tasks": sum(1 for _ in dataset.rows("tasks")),
+        "tasks_dropped": dict(Counter(one.reason for one in tried if one.reason)),
         "trajectories": sum(1 for _ in dataset.rows("trajectories")),
         "accepted": sum(bool(row["accepted"]) for row in dataset.rows("curation")),
     }

@@ -27,6 +27,12 @@ MANY_WORDS = 4
 NO_CHOICE = {"0", "1"}
 """Numbers that nobody has to be told."""
 
+IN_FORMULAS = frozenset({2, 7, 10, 12, 24, 52, 60, 100, 360, 365, 1000, 3600})
+"""Numbers that nobody has to be told who writes a formula: powers, and parts of other units."""
+
+_NAMED = re.compile(r"""(?<![^\W_])(?:'([^'\s]+)'|"([^"\s]+)"|`([^`\s]+)`)(?![^\W_])""")
+"""A value that a description names, such as 'local'."""
+
 
 def check_said(proposed: Mapping[str, Any]) -> None:
     """What the person says stands in the goal's sentence. UnprovedError else."""
@@ -94,7 +100,9 @@ def _check_own(
     if not _BY_RULE.search(value) and len(words) < MANY_WORDS:
         raise failure
     known = {word.lower() for source in shown for word in _WORD.findall(source)}
+    numbers = _in_formulas(known)
     lacking = [word for word in words if word.lower() not in known and word not in NO_CHOICE]
+    lacking = [word for word in lacking if not (word[0].isdigit() and float(word) in numbers)]
     if any(_must_be_shown(word, secret) for word in lacking):
         raise failure
 
@@ -112,14 +120,32 @@ def _must_be_shown(word: str, secret: set[str]) -> bool:
     return word[0].isdigit() or is_name or word.lower() in secret
 
 
+def _in_formulas(known: Iterable[str]) -> set[float]:
+    """Numbers that a formula may hold where these words are known: a percentage is also written as
+    a share, or as the factor by which something grows or shrinks."""
+    given = [float(word) for word in known if word[0].isdigit()]
+    shares = (form for x in given for form in (x / 100, 1 + x / 100, 1 - x / 100))
+    return {*IN_FORMULAS, *(round(share, 9) for share in shares)}
+
+
 def choices_of(schema: Any) -> set[Any]:
-    """The plain values that a schema lists to choose from."""
+    """The plain values that a schema lists to choose from, has as a default, or names in words."""
     return {
         value
         for part in _parts(schema)
-        for value in (*_listed(part.get("enum")), part.get("const"))
+        for value in (
+            *_listed(part.get("enum")),
+            part.get("const"),
+            part.get("default"),
+            *_named_in(part.get("description")),
+        )
         if isinstance(value, str)
     }
+
+
+def _named_in(description: Any) -> Iterable[str]:
+    found = _NAMED.findall(description) if isinstance(description, str) else ()
+    return (next(filter(None, forms)) for forms in found)
 
 
 def _listed(values: Any) -> Iterable[Any]:
