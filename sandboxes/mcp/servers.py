@@ -132,10 +132,16 @@ class Communicated(Config):
             return None
 
 
+def pattern_of(value: str) -> str:
+    """A pattern whose group is the value where it stands as a whole, and not as a part of a longer
+    word or number: `18:00` in `2026-03-02T18:00:00`, `5.75` in `+5.75h`, but not `18` in `1880`."""
+    end = r"(?=[^\W\d_]{0,3}(?!\w))" if value[-1:].isdigit() else r"(?!\w)"
+    return rf"(?:(?<![\w.])|(?<=\dT))({re.escape(value)})(?!\.\d){end}"
+
+
 def holds(text: str, value: str) -> bool:
-    """Whether the value stands in the text as it is, and not as a part of a longer word or
-    number."""
-    return re.search(rf"(?<![\w.]){re.escape(value)}(?!\w|\.\d)", text) is not None
+    """Whether the value stands in the text as a whole."""
+    return re.search(pattern_of(value), text) is not None
 
 
 class GoalCall(Config):

@@ -17,6 +17,7 @@ from synth.rubrics.reading.readings import TextReadings, ValueReading, read
 _ISO = re.compile(
     r"\d{4}-\d{2}-\d{2}(?:[Tt ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?(?:[Zz]|[+-]\d{2}:\d{2})?)?"
 )
+_CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)(?::00)?")
 _HAN = re.compile(r"[\u4e00-\u9fff]")
 
 
@@ -74,6 +75,10 @@ def mentions(text: str, value: str | int | float) -> bool:
             len(value) <= 10
             or any(is_time(reading, minutes_of(moment)) for reading in said.of("time"))
         )
+    if clock := _CLOCK.fullmatch(value):
+        minutes = int(clock[1]) * 60 + int(clock[2])
+        if any(is_time(reading, minutes) for reading in said.of("time")):
+            return True
     return find_words(said, value) is not None
 
 

@@ -7,7 +7,13 @@ from typing import Any, NamedTuple
 
 from records.digest import digest
 from records.tables.schemas import Row
-from sandboxes.mcp.servers import Communicated, GoalCall, ServerConfig, ServerGoal
+from sandboxes.mcp.servers import (
+    Communicated,
+    GoalCall,
+    ServerConfig,
+    ServerGoal,
+    pattern_of,
+)
 from synth.episode.tools.cassette import ServerForProof
 from synth.llm.client import LLM
 from synth.prompts.templates import render, version_of
@@ -26,6 +32,9 @@ STAGE_VERSION = 1
 _FIGURE = re.compile(r"-?(?:0|[1-9]\d{0,11})(?:\.\d+)?")
 PROMPT, TOLD_PROMPT = "server_goals", "server_told"
 PROMPTS = (looking.PROMPT, PROMPT, TOLD_PROMPT)
+
+REPEATS = "repeats"
+"""The reason of a goal whose calls one that stands has."""
 
 PER_ROUND = 8
 """Goals that are asked for at once."""
@@ -51,12 +60,16 @@ class _Found:
             "model": model,
             "prompt_version": digest(*(version_of(name) for name in PROMPTS)),
         }
-        self._known: set[str] = set()
+        self._proposed: set[str] = set()
+        self._standing: set[str] = set()
 
-    def is_new(self, goal: ServerGoal) -> bool:
-        key = digest([call.model_dump(mode="json") for call in goal.calls])
-        is_new = key not in self._known
-        self._known.add(key)
+    def is_new(self, proposed: Mapping[str, Any]) -> bool:
+        """Whether it was not proposed as it is, and no goal stands that has its calls: what was
+        dropped may come again, mended."""
+        whole, calls = digest(proposed), digest(proposed["calls"])
+        is_new = whole not in self._proposed and calls not in self._standing
+        self._proposed.add(whole)
+        self._standing.add(calls)
         return is_new
 
     def add(
@@ -69,6 +82,8 @@ class _Found:
         read_from: str | None = None,
     ) -> None:
         number = len(self.rows)
+        if reason not in (None, REPEATS):
+            self._standing.discard(digest(proposed["calls"]))
         self.rows.append(
             {
                 **self._base,
@@ -195,8 +210,8 @@ async def _tried(
     """What was proposed with what its execution showed; None where it is dropped for that."""
     goal = goal_from(proposed)
     try:
-        if not found.is_new(goal):
-            raise UnprovedError("repeats", "a goal with these calls was proposed before")
+        if not found.is_new(proposed):
+            raise UnprovedError(REPEATS, "a goal with these calls was proposed before")
         check_said(proposed)
         check_parts(config, proposed, tools)
         tried = await try_goal(config, goal, tools, open_fresh, notes)
@@ -275,19 +290,28 @@ def with_told(proposal: Proposal, read: Mapping[str, Any] | None) -> ServerGoal:
         if _tells(value.strip(), proposed, tried, place["call"])
     ]
     if not (told or tried.goal.writes):
-        raise UnprovedError("nothing_told", "no answer holds anything that the goal does not say")
+        raise UnprovedError("nothing_told", _why_nothing(read["told"], proposed["goal"]))
     shown = {"communicate": tuple(told)}
     if twin is None or not read["other_fits"]:
         return tried.goal.model_copy(update={**shown, "form": "plain", "twin": None})
     return tried.goal.model_copy(update=shown)
 
 
+def _why_nothing(values: Sequence[str], goal: str) -> str:
+    """The words on values of which none tells anything."""
+    given = [value.strip() for value in values if value.strip()]
+    if not given:
+        return "no answer holds anything that the goal does not say"
+    said = [value for value in given if mentions(goal, value)]
+    place = "the goal says it already" if said else "it stands in no answer as a whole word"
+    return f"of {(said or given)[0]!r}: {place}"
+
+
 def _communicated(place: Mapping[str, Any], value: str) -> Communicated:
     """A figure is told by any spelling of the number: 715 tells 715.0."""
     where = {"label": place["label"], "call": place["call"]}
     if _FIGURE.fullmatch(value):
-        pattern = rf"(?<![\w.])({re.escape(value)})(?!\w|\.\d)"
-        return Communicated(**where, regex=pattern, number=True)
+        return Communicated(**where, regex=pattern_of(value), number=True)
     return Communicated(**where, value=value)
 
 

@@ -1,0 +1,73 @@
+"""What the agent of a goal on a server can know without being told: numbers of formulas and values
+that descriptions name."""
+
+from typing import Any
+
+import pytest
+
+from sandboxes.mcp.servers import ServerGoal, holds
+from synth.rubrics.built_in import EpisodeCall
+from synth.tasks.proof.proving import UnprovedError
+from synth.tasks.servers.derivable import choices_of, composed_in
+from synth.tasks.servers.trying import TriedGoal
+
+
+def tried(tool: str, arguments: dict[str, Any]) -> TriedGoal:
+    call = EpisodeCall(tool=tool, arguments=arguments, observation="done", is_error=False)
+    goal = ServerGoal.model_validate({"id": "g", "wish": "w", "calls": [{"tool": tool}]})
+    return TriedGoal(goal, (call,), [], {}, "none")
+
+
+def composed(said: str, expression: str) -> tuple[str, ...]:
+    tools = {"calculate": {"input_schema": {"type": "object", "properties": {}}}}
+    proposed = {"goal": said, "said": []}
+    return composed_in(proposed, tried("calculate", {"expression": expression}), tools)
+
+
+@pytest.mark.parametrize(
+    ("said", "expression"),
+    [
+        ("1250 euros and 19 percent tax in 12 parts", "(1250*1.19)/12"),
+        ("a round table of 140 centimetres", "pi*(140/2)**2"),
+        ("3000 euros for 7 years at 2.5 percent", "3000*1.025**7"),
+        ("15 percent off 80 euros", "80*(1-0.15)"),
+        ("15 percent off 80 euros", "80*0.85"),
+        ("90 minutes in hours", "(90)/60"),
+    ],
+)
+def test_powers_units_and_percentages_need_not_be_said(said: str, expression: str) -> None:
+    assert composed(said, expression) == ("0.expression",)
+
+
+def test_another_number_has_to_be_said() -> None:
+    with pytest.raises(UnprovedError, match="underivable_argument"):
+        composed("what three loaves of rye cost", "3*4.40")
+
+
+def test_values_that_a_schema_lists_defaults_to_or_names_can_be_chosen() -> None:
+    schema = {
+        "properties": {
+            "kind": {"enum": ["new", "old"]},
+            "order": {"type": "string", "default": "newest"},
+            "branch": {"description": "'local', \"remote\" or `all` branches, don't say any's"},
+        }
+    }
+    assert choices_of(schema) == {"new", "old", "newest", "local", "remote", "all"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "value", "is_there"),
+    [
+        ("2026-03-02T18:00:00+09:00", "18:00", True),
+        ("difference: +5.75h", "5.75", True),
+        ("98 kg", "98", True),
+        ("12kWh.", "12", True),
+        ("1880", "18", False),
+        ("18.5", "18", False),
+        ("715b2f", "715", False),
+        ("T-18", "8", False),
+        ("cats", "cat", False),
+    ],
+)
+def test_a_value_stands_in_an_answer_as_a_whole(answer: str, value: str, *, is_there: bool) -> None:
+    assert holds(answer, value) is is_there
