@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 from records.seeds import rng_of
 from records.tables.schemas import Row
 from sandboxes.mcp.servers import ServerConfig, ServerGoal, fill
+from synth.rubrics.built_in import mentions
 from synth.tasks.goals.goals import Draft, Fact, Goal, GoalForm, Step
 from synth.tasks.goals.knowledge import words_of
 from synth.tasks.goals.variants import ServerVariantShares
@@ -115,6 +116,7 @@ def goal_of(
     """The goal with all its calls; the last one is the one that it is granted by."""
     steps = tuple(Step(tool=c.tool, arguments=fill(c.arguments, slots)) for c in user_goal.calls)
     last = len(steps) - 1
+    wish = fill(user_goal.wish, slots)
     known: list[Fact] = []
     for at, step in enumerate(steps):
         required = tools[step.tool]["input_schema"].get("required", ())
@@ -123,7 +125,7 @@ def goal_of(
                 continue
             # nobody asks for what a search before it takes
             called = _known_as(param, name) if at == last else name
-            for label, plain in plain_parts(called, value):
+            for label, plain in _said_parts(called, value, wish):
                 fact = Fact(label=label, value=plain, param=param, needed=param in required)
                 if all((f.label, f.value) != (label, plain) for f in known):
                     known.append(fact)
@@ -131,7 +133,7 @@ def goal_of(
     return Goal(
         tool=steps[last].tool,
         description=tools[steps[last].tool]["description"],
-        wish=_sentence(fill(user_goal.wish, slots)),
+        wish=_sentence(wish),
         form=cast(GoalForm, user_goal.form),
         twin=user_goal.twin and user_goal.twin.model_dump(mode="json"),
         arguments=steps[last].arguments,
@@ -158,6 +160,15 @@ def _known_as(param: str, label: str) -> str:
 def param_words(name: str) -> str:
     """`oldText` and `old_text` are "old text"."""
     return words_of(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower())
+
+
+def _said_parts(label: str, value: Any, wish: str) -> list[tuple[str, Any]]:
+    """The plain values in an argument that the user knows: of an object or a list those that the
+    sentence says, where it says any, since the rest is looked up."""
+    parts = list(plain_parts(label, value))
+    if not isinstance(value, dict | list):
+        return parts
+    return [part for part in parts if mentions(wish, part[1])] or parts
 
 
 def plain_parts(label: str, value: Any) -> Iterator[tuple[str, Any]]:

@@ -9,6 +9,7 @@ from sandboxes.mcp.servers import ServerGoal, holds
 from synth.rubrics.built_in import EpisodeCall
 from synth.tasks.proof.proving import UnprovedError
 from synth.tasks.servers.derivable import choices_of, composed_in
+from synth.tasks.servers.drafting import goal_of
 from synth.tasks.servers.trying import TriedGoal
 
 
@@ -71,3 +72,23 @@ def test_values_that_a_schema_lists_defaults_to_or_names_can_be_chosen() -> None
 )
 def test_a_value_stands_in_an_answer_as_a_whole(answer: str, value: str, *, is_there: bool) -> None:
     assert holds(answer, value) is is_there
+
+
+def test_the_user_knows_what_the_sentence_says_and_no_id_that_is_looked_up_beside_it() -> None:
+    goal = ServerGoal.model_validate(
+        {
+            "id": "g",
+            "wish": "hand the prospects of Priya Nair over to Sofia Brandt",
+            "calls": [
+                {"tool": "find", "arguments": {"item": {"owner": "Priya Nair"}}},
+                {
+                    "tool": "update",
+                    "arguments": {"item": {"id": "pros-1", "owner": "Sofia Brandt"}},
+                },
+            ],
+            "labels": {"0.item": "present owner", "1.item": "new owner"},
+        }
+    )
+    tools = {name: {"input_schema": {}, "description": name} for name in ("find", "update")}
+    known = {fact.value for fact in goal_of(goal, {}, tools).known}
+    assert known == {"Priya Nair", "Sofia Brandt"}
