@@ -72,11 +72,11 @@ def transcript_of(
             entry = {"role": "tool", "name": name, "content": entry["content"]}
             if exchanges := asked.get(message.get("tool_call_id")):
                 entry["asked_meanwhile"] = [_as_asked(exchange) for exchange in exchanges]
-        if calls := message.get("tool_calls"):
-            names |= {c.get("id"): c["function"]["name"] for c in calls}
+        if made := message.get("tool_calls"):
+            names |= {c.get("id"): c["function"]["name"] for c in made}
             entry["calls"] = [
                 {"name": c["function"]["name"], "arguments": c["function"]["arguments"]}
-                for c in calls
+                for c in made
             ]
         transcript.append(entry)
     return transcript
