@@ -4,9 +4,10 @@ trajectories by server.
     python -m benchmarks.server_goals FOLDER DATASETS --endpoint URL --model NAME [--only NAME ...]
 
 FOLDER is where `benchmarks.server_imports --install` has put the servers. Each gets a run of its
-own in DATASETS, which goes on where it was stopped. The search for goals (what to look at, what to
-fill an empty server with, the goals, and reading what came of them) is the endpoint's; whatever
-else is asked, the offline model answers, so that the figures after `tasks` are its own.
+own in DATASETS, which goes on where it was stopped. The endpoint plays every role. With
+`--search-only` it answers the search for goals (what to look at, what to fill an empty server with,
+the goals, and reading what came of them), and the offline model whatever else is asked: the figures
+of trajectories are then its own.
 """
 
 import argparse
@@ -25,6 +26,7 @@ from benchmarks.server_imports import LISTED, config_of, installed_at
 from flows.runtime.open_run import open_run
 from records.store.dataset import Dataset
 from synth.engine.job_config import OfflineConfig
+from synth.judging.config import JudgingConfig
 from synth.llm.settings.config import ModelConfig, RoleConfig
 from synth.pipeline.config import RunConfig
 from synth.pipeline.stages import STAGES
@@ -35,6 +37,13 @@ SEARCHING = ("start", "calls", "goals", "told")
 
 WANTED = 8
 """Goals of a server after which no more are asked for."""
+
+
+ROLES = ("generator", "agent", "user", "judge", "simulator")
+
+
+def is_anything(body: dict[str, Any]) -> bool:
+    return True
 
 
 def is_search(body: dict[str, Any]) -> bool:
@@ -52,8 +61,9 @@ def settings(definition: Path, url: str, num_tasks: int) -> RunConfig:
         code=(),
         num_tasks=num_tasks,
         server_goals=ServerGoalsConfig(wanted=WANTED),
-        roles={"generator": role},
-        offline=OfflineConfig(roles=("agent", "user", "judge", "simulator")),
+        judging=JudgingConfig(perturbed_share=0.0),
+        roles=dict.fromkeys(ROLES, role),
+        offline=OfflineConfig(roles=()),
     )
 
 
@@ -107,7 +117,8 @@ def counted(dataset: Dataset) -> dict[str, Any]:
 
 async def measure(given: argparse.Namespace) -> None:
     servers = [json.loads(line) for line in LISTED.read_text().splitlines()]
-    app = Elsewhere(given.endpoint, given.model, is_search)
+    is_chosen = is_search if given.search_only else is_anything
+    app = Elsewhere(given.endpoint, given.model, is_chosen)
     async with served(app) as url:
         for listed in servers:
             if given.only and listed["name"] not in given.only:
@@ -120,9 +131,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("folder", type=Path, help="where the servers are installed")
     parser.add_argument("datasets", type=Path, help="where the runs' datasets are kept")
-    parser.add_argument("--endpoint", required=True, help="of the model that looks for goals")
+    parser.add_argument("--endpoint", required=True, help="of the model")
     parser.add_argument("--model", required=True)
     parser.add_argument("--tasks", type=int, default=8, help="tasks of each server")
+    parser.add_argument(
+        "--search-only", action="store_true", help="the rest is the offline model's"
+    )
     parser.add_argument("--only", nargs="*", default=[], metavar="NAME")
     asyncio.run(measure(parser.parse_args()))
 
