@@ -74,6 +74,8 @@ def defined(folder: Path, listed: dict[str, Any], at: Path) -> Path:
     said = {"command", "env", "license", "venv", "npm_prefix", "limits"}
     chosen = config.model_dump(mode="json", include=said, exclude_defaults=True)
     fixture = {key: listed[key] for key in ("description", "setup") if listed.get(key)}
+    if listed.get("about"):
+        chosen["description"] = listed["about"]
     if fixture:
         chosen["fixtures"] = {"default": fixture}
     path = at / f"{listed['name']}.yaml"
