@@ -13,7 +13,8 @@ from offline_llm.server.server import AsgiScope, Receive, Send
 
 
 class Elsewhere:
-    """The offline model as an app, but for the requests that are chosen for another endpoint."""
+    """The offline model as an app, but for the chat completions that are chosen for another
+    endpoint."""
 
     def __init__(
         self, endpoint: str, model: str, is_chosen: Callable[[dict[str, Any]], bool]
@@ -36,7 +37,7 @@ class Elsewhere:
             return
         body = await _body(receive)
         asked = json.loads(body or b"{}")
-        if not self._is_chosen(asked):
+        if "messages" not in asked or not self._is_chosen(asked):
             await self._offline(scope, _once(body), send)
             return
         answer = await self._client.post("chat/completions", json=asked | {"model": self._model})
