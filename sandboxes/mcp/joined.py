@@ -8,8 +8,9 @@ server: whoever plays the episode starts all parts afresh.
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
+from sandboxes.core.workspace_files import WorkspaceFiles
 from sandboxes.mcp.domains.running import RunningDomain
 from sandboxes.mcp.joining import DomainPart, JoinedServerConfig, entity_of
 from sandboxes.mcp.protocol.questions import AnswerServer
@@ -31,6 +32,12 @@ class RunningPart(Protocol):
     ) -> McpResult: ...
 
     async def state(self) -> ServerState: ...
+
+
+class EndingPart(RunningPart, Protocol):
+    """One that is a program of its own, and may be ended."""
+
+    async def ended_files(self) -> WorkspaceFiles: ...
 
 
 class LiveServer(RunningPart, Protocol):
@@ -93,6 +100,15 @@ class JoinedServer:
         if (place := self._places.get(name)) is None:
             return McpResult(f"Unknown tool: {name}", True)
         return await place.part.call(place.tool, arguments, answers)
+
+    async def ended_files(self, parts: Iterable[str]) -> WorkspaceFiles:
+        """What lies in the workspaces of these parts, which are programs of their own, once they
+        have ended: each file under its part's name. ConfigError where that is too much."""
+        return {
+            entity_of(name, path): text
+            for name in parts
+            for path, text in (await cast(EndingPart, self._parts[name]).ended_files()).items()
+        }
 
     async def state(self) -> ServerState:
         """The entities of all parts, each with its part's name before it."""

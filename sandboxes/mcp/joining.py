@@ -15,6 +15,7 @@ from pydantic import Field
 
 from records.config import Config
 from records.errors import ConfigError
+from sandboxes.core.workspace_files import WorkspaceFiles
 from sandboxes.mcp.domains.domain_server import instructions_of
 from sandboxes.mcp.servers import Fixture, ServerConfig, ServerGoal, builtin_servers
 from tool_specs.domains.catalogue import LICENSE, domain_id, tool_ids
@@ -71,18 +72,40 @@ class JoinedServerConfig(ServerConfig):
     def with_fixtures(
         self, wanted: Mapping[str, Any] | None
     ) -> list[tuple[ServerConfig, dict[str, Any]]]:
-        """Each part with the fixture that it starts in, and the seed that all are given.
-        ConfigError for an unknown choice."""
+        """Each part with the fixture that it starts in, what it was filled with if it was, and the
+        seed that all are given. ConfigError for an unknown choice."""
         name = (wanted or {}).get("fixture", DEFAULT)
         choices = _choices(self.parts)
         if name not in choices:
             known = ", ".join(choices)
             raise ConfigError(f"server {self.name} has no fixture {name!r}; it has: {known}")
         seed = {key: value for key, value in (wanted or {}).items() if key == "seed"}
+        start = self.start if wanted is None else wanted.get("start", "")
+        if start and not any(start in part.starts for part in self.parts):
+            raise ConfigError(f"server {self.name} has no start {start!r}: the dataset lacks it")
         return [
-            (part, {"fixture": chosen, **seed})
+            (
+                part,
+                {"fixture": chosen, **({"start": start} if start in part.starts else {}), **seed},
+            )
             for part, chosen in zip(self.parts, choices[name], strict=True)
         ]
+
+    def with_starts(self, starts: Mapping[str, WorkspaceFiles]) -> "JoinedServerConfig":
+        """The same, each part with what is its own of what the whole was filled with."""
+        parts = tuple(
+            part.model_copy(
+                update={
+                    "starts": {
+                        item: own
+                        for item, files in starts.items()
+                        if (own := _of_part(part.name, files))
+                    }
+                }
+            )
+            for part in self.parts
+        )
+        return self.model_copy(update={"parts": parts})
 
 
 class _Definition(Config):
@@ -155,6 +178,19 @@ def joined_server(
 def entity_of(part: str, entity: str) -> str:
     """The name of a part's entity in the state of the whole."""
     return f"{part}/{entity}"
+
+
+def with_starts(config: ServerConfig, starts: Mapping[str, WorkspaceFiles]) -> ServerConfig:
+    """The server with what runs have filled it with, by id."""
+    if isinstance(config, JoinedServerConfig):
+        return config.with_starts(starts)
+    return config.model_copy(update={"starts": dict(starts)})
+
+
+def _of_part(name: str, files: WorkspaceFiles) -> WorkspaceFiles:
+    """The part's own among the files of all, of which each stands under its part's name."""
+    prefix = entity_of(name, "")
+    return {p.removeprefix(prefix): text for p, text in files.items() if p.startswith(prefix)}
 
 
 def _part(entry: str, folder: Path, load: Callable[[Path], ServerConfig]) -> ServerConfig:

@@ -4,15 +4,13 @@ from collections.abc import Mapping
 
 from records.digest import digest
 from sandboxes.mcp.importing import source_of
-from sandboxes.mcp.joining import JoinedServerConfig
 from sandboxes.mcp.servers import ServerConfig
-from sandboxes.mcp.session import open_server
 from synth.engine.context import RunContext
 from synth.engine.stages import Item, ItemResult, ShardContext
 from synth.pipeline.config import RunConfig
 from synth.pipeline.over_catalogue import OverCatalogue
 from synth.prompts.templates import version_of
-from synth.tasks.servers.filling import PROMPT, STAGE_VERSION, make_start, may_be_empty
+from synth.tasks.servers.filling import PROMPT, STAGE_VERSION, make_start, wants_start
 
 NAME = "server-starts"
 
@@ -38,6 +36,7 @@ class ServerStartsStage(OverCatalogue):
                     source_of(server).definition,
                     sorted(row["tool_id"] for row in self.tools_of(server).values()),
                     config.roles["generator"].identity(),
+                    config.server_goals.fill_bare,
                     version_of(PROMPT),
                 ),
                 {"server": server},
@@ -55,17 +54,9 @@ class ServerStartsStage(OverCatalogue):
             item_id=item.item_id,
             definition=source_of(server).definition,
             model=self.run.config.roles["generator"].model_of(item.item_id, "generator"),
-            open_alone=open_server,
+            bare=self.run.config.server_goals.fill_bare,
         )
         return ItemResult({"server_starts": rows})
-
-
-def wants_start(server: ServerConfig, *, bare: bool) -> bool:
-    """Whether something is to be made for it to begin with."""
-    if isinstance(server, JoinedServerConfig):
-        return False  # its parts run each for itself, in fixtures of their own
-    described = "default" in server.fixtures and server.fixtures["default"].description
-    return bool(described) or (bare and server.may_try_writes and may_be_empty(server))
 
 
 def starts_made(run: RunContext[RunConfig]) -> dict[str, str]:

@@ -14,7 +14,7 @@ from sandboxes.installing.install import installed
 from sandboxes.lending.leases import LeaseSandbox, available, lease
 from sandboxes.mcp.importing import source_of
 from sandboxes.mcp.joined import open_live
-from sandboxes.mcp.joining import programs_of
+from sandboxes.mcp.joining import programs_of, with_starts
 from sandboxes.mcp.launch import launch_of
 from sandboxes.mcp.secret_values import secret_values
 from sandboxes.mcp.servers import ServerConfig, builtin_servers
@@ -223,7 +223,7 @@ def catalogue_of(
         dataset.rows("server_starts", ("item_id", "definition", "files", "drop_reason"))
     )
     servers = {
-        name: server.model_copy(update={"starts": starts.get(sources[name].definition, {})})
+        name: with_starts(server, starts.get(sources[name].definition, {}))
         for name, server in servers.items()
     }
     played = played_domains(dataset, played_of(dataset, config), config.roles["generator"])

@@ -56,7 +56,7 @@ async def look_at(
 ) -> ServerLook:
     """Look around on a fresh server: call what reads and takes no argument, then what the generator
     asks for, at most `calls`."""
-    shown = [_shown(tool) for tool in tools.values()]
+    shown = [shown_tool(tool) for tool in tools.values()]
     workspace = in_short(await server.state())
     answers = [
         await _answered(server, {"tool": name, "arguments": {}})
@@ -83,7 +83,8 @@ async def look_at(
     return look._replace(answers=answers + [await _answered(server, call) for call in made])
 
 
-def _shown(tool: Row) -> dict[str, Any]:
+def shown_tool(tool: Row) -> dict[str, Any]:
+    """What the generator sees of a tool, and the part of a joined server that it belongs to."""
     part = {"part": tool["annotations"]["part"]} if "part" in tool["annotations"] else {}
     return {key: tool[key] for key in ("name", "description", "input_schema")} | part
 

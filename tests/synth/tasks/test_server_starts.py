@@ -7,8 +7,11 @@ from typing import Any
 
 import pytest
 
+from records.errors import ConfigError
 from records.tables.schemas import Row
 from sandboxes.mcp.importing import import_server
+from sandboxes.mcp.joined import open_live
+from sandboxes.mcp.joining import with_starts
 from sandboxes.mcp.launch import load_server, server_of_command
 from sandboxes.mcp.servers import ServerConfig, ServerGoal
 from sandboxes.mcp.session import open_server
@@ -20,6 +23,7 @@ from synth.tasks.servers.drafting import draft_for_server
 from synth.tasks.servers.filling import make_start, may_be_empty, starts_in
 from synth.tasks.servers.finding import find_goals
 from synth.tasks.servers.proving import prove_on_server
+from tests.sandboxes.mcp.joined_work import joined_in, with_book
 
 pytestmark = [pytest.mark.usefixtures("sandboxed"), pytest.mark.slow]
 
@@ -122,9 +126,11 @@ class Author:
         ]
 
 
-async def start_of(config: ServerConfig) -> tuple[list[Row], dict[str, Row], Author]:
+async def start_of(
+    config: ServerConfig, author: Author | None = None
+) -> tuple[list[Row], dict[str, Row], Author]:
     tools = {row["name"]: row for row in await import_server(config)}
-    author = Author()
+    author = author or Author()
     rows = await make_start(
         config,
         tools,
@@ -132,7 +138,6 @@ async def start_of(config: ServerConfig) -> tuple[list[Row], dict[str, Row], Aut
         item_id="start1",
         definition="definition",
         model="model",
-        open_alone=open_server,
     )
     return rows, tools, author
 
@@ -179,6 +184,53 @@ def test_a_server_is_filled_once_and_every_task_starts_from_it() -> None:
         async with open_server(config, made.draft.initial_state) as server:
             draft, _ = await prove_on_server(made, server)
         assert draft.goals[0].asks[0].values == (33.5,), "whoever says 33.50 has told it"
+
+    asyncio.run(run())
+
+
+class Neighbour(Author):
+    """Fills one part of a joined server for people whom the other part knows."""
+
+    async def structured(self, role: str, messages: Any, **asked: Any) -> Any:
+        self.prompts[asked["step"]] = messages[-1]["content"]
+        if asked["step"] != "start-0":
+            return {"calls": []}
+        return {
+            "calls": [
+                call("find_contact", name="Ines"),
+                call("add_list", name="For Ines Falk"),
+                call("add_contact", name="Nobody", email="nobody@example.org"),
+            ]
+        }
+
+
+def test_the_empty_parts_of_a_joined_server_are_filled_and_the_others_stay(tmp_path: Path) -> None:
+    errands = f"command: python {PROGRAMS / 'errand_server.py'}\n"
+    (tmp_path / "errands.yaml").write_text(errands)
+    with_book(tmp_path, read_only_tools=["find_contact"])
+    config = joined_in(tmp_path, "errands.yaml", "contacts.yaml")
+
+    async def run() -> None:
+        [row], _, author = await start_of(config, Neighbour())
+        assert row["drop_reason"] is None
+        asked = [one["tool"] for one in row["calls"]]
+        assert asked == ["find_contact", "add_list"], "what has something already is only read"
+        assert {path.split("/")[0] for path in row["files"]} == {"errands"}
+        assert '"part": "errands"' in author.prompts["start-0"]
+        filled = with_starts(config, starts_in([row])["definition"])
+        filled = filled.model_copy(update={"start": "start1"})
+        assert filled.identity() == config.identity()
+        start = {"fixture": "default", "start": "start1"}
+        async with WarmServers(live=2) as warm:
+            for wanted, there in ((start, True), ({"fixture": "default"}, False), (None, True)):
+                async with warm.open(filled, wanted) as server:
+                    shown = json.loads((await server.call("lists", {})).text)
+                    assert [name for _, name in shown] == ["For Ines Falk"] * there
+                    found = (await server.call("find_contact", {"name": "Otto"})).text
+                    assert "otto.reyes@example.org" in found
+        with pytest.raises(ConfigError, match="no start 'gone'"):
+            async with open_live(filled, {"fixture": "default", "start": "gone"}):
+                pass
 
     asyncio.run(run())
 
