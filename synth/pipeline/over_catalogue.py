@@ -8,6 +8,7 @@ from sandboxes.mcp.servers import ServerConfig
 from synth.engine.context import RunContext
 from synth.episode.tools import code_environments as coding
 from synth.pipeline.config import RunConfig
+from synth.pipeline.found_goals import goals_found
 from synth.pipeline.sources import catalogue_of
 from synth.tasks.agents.agents import AgentPlan, AgentSource, plan_agents, sources_of
 from synth.tasks.agents.personas import PersonaPlan, plan_personas
@@ -46,7 +47,12 @@ class OverCatalogue:
             for row in self.run.dataset.rows("domains")
             if row["domain_id"] in catalogue.domains or coding.is_code(row)
         ]
-        return sources_of(domains, catalogue.tools.values(), catalogue.servers, catalogue.code)
+        found = {
+            server: tuple(frozenset(call.tool for call in goal.calls) for goal in goals)
+            for server, goals in goals_found(self.run).items()
+        }
+        tools = catalogue.tools.values()
+        return sources_of(domains, tools, catalogue.servers, catalogue.code, found)
 
     def repeated_agents(self) -> dict[str, str]:
         """agent_id -> the agent that it repeats, among the committed ones of the run. Compared anew

@@ -1,19 +1,14 @@
-"""The stage in which goals are found on real MCP servers, and what the tasks take from it."""
-
-from collections.abc import Mapping, Sequence
+"""The stage in which goals are found on real MCP servers."""
 
 from records.digest import digest
 from sandboxes.mcp.importing import source_of
-from sandboxes.mcp.servers import ServerConfig, ServerGoal
-from synth.engine.context import RunContext
+from sandboxes.mcp.servers import ServerConfig
 from synth.engine.stages import Item, ItemResult, ShardContext
-from synth.pipeline.config import RunConfig
+from synth.pipeline.filled_servers import from_starts, starts_made
+from synth.pipeline.found_goals import NAME
 from synth.pipeline.over_catalogue import OverCatalogue
-from synth.pipeline.server_starts import from_starts, starts_made
 from synth.prompts.templates import version_of
 from synth.tasks.servers.finding import PROMPTS, STAGE_VERSION, find_goals
-
-NAME = "server-goals"
 
 
 class ServerGoalsStage(OverCatalogue):
@@ -64,28 +59,3 @@ class ServerGoalsStage(OverCatalogue):
         )
         dropped = sum(row["drop_reason"] is not None for row in rows)
         return ItemResult({"server_goals": rows}, noted={"goals_not_kept": dropped})
-
-
-def goals_found(run: RunContext[RunConfig]) -> dict[str, tuple[ServerGoal, ...]]:
-    """Server -> goals that the run's own search has kept."""
-    items = set(run.ids_of(NAME))
-    found: dict[str, list[ServerGoal]] = {}
-    columns = ("item_id", "number", "server", "goal")
-    rows = run.dataset.rows("server_goals", columns) if items else ()
-    for row in sorted(rows, key=lambda row: (row["item_id"], row["number"])):
-        if row["item_id"] in items and row["goal"] is not None:
-            found.setdefault(row["server"], []).append(ServerGoal.model_validate(row["goal"]))
-    return {server: tuple(goals) for server, goals in found.items()}
-
-
-def with_goals(
-    servers: Mapping[str, ServerConfig],
-    found: Mapping[str, Sequence[ServerGoal]],
-    starts: Mapping[str, str],
-) -> dict[str, ServerConfig]:
-    """The servers with the goals of their definitions and those that were found, each starting from
-    what it was filled with."""
-    return {
-        name: config.model_copy(update={"goals": (*config.goals, *found.get(name, ()))})
-        for name, config in from_starts(servers, starts).items()
-    }

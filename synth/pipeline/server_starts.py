@@ -1,18 +1,13 @@
 """The stage in which servers that begin empty are filled by their own tools, once a run."""
 
-from collections.abc import Mapping
-
 from records.digest import digest
 from sandboxes.mcp.importing import source_of
 from sandboxes.mcp.servers import ServerConfig
-from synth.engine.context import RunContext
 from synth.engine.stages import Item, ItemResult, ShardContext
-from synth.pipeline.config import RunConfig
+from synth.pipeline.filled_servers import NAME
 from synth.pipeline.over_catalogue import OverCatalogue
 from synth.prompts.templates import version_of
 from synth.tasks.servers.filling import PROMPT, STAGE_VERSION, make_start, wants_start
-
-NAME = "server-starts"
 
 
 class ServerStartsStage(OverCatalogue):
@@ -57,25 +52,3 @@ class ServerStartsStage(OverCatalogue):
             bare=self.run.config.server_goals.fill_bare,
         )
         return ItemResult({"server_starts": rows})
-
-
-def starts_made(run: RunContext[RunConfig]) -> dict[str, str]:
-    """Server -> id of the start that the run's tasks start from."""
-    items = set(run.ids_of(NAME))
-    columns = ("item_id", "server", "drop_reason")
-    rows = run.dataset.rows("server_starts", columns) if items else ()
-    return {
-        row["server"]: row["item_id"]
-        for row in rows
-        if row["item_id"] in items and row["drop_reason"] is None
-    }
-
-
-def from_starts(
-    servers: Mapping[str, ServerConfig], made: Mapping[str, str]
-) -> dict[str, ServerConfig]:
-    """The servers, each with the start that was made for it."""
-    return {
-        name: server.model_copy(update={"start": made.get(name, "")})
-        for name, server in servers.items()
-    }

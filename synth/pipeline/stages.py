@@ -27,9 +27,11 @@ from synth.episode.tools.simulator import SimulateConfig, simulation_identity
 from synth.episode.users.elicitation import PROMPT as FORM_PROMPT
 from synth.judging.stages import CalibrationStage, CurationStage, GradingStage
 from synth.pipeline.config import RunConfig
+from synth.pipeline.filled_servers import starts_made
+from synth.pipeline.found_goals import goals_found, with_goals
 from synth.pipeline.over_catalogue import OverCatalogue
-from synth.pipeline.server_goals import ServerGoalsStage, goals_found, with_goals
-from synth.pipeline.server_starts import ServerStartsStage, starts_made
+from synth.pipeline.server_goals import ServerGoalsStage
+from synth.pipeline.server_starts import ServerStartsStage
 from synth.pipeline.sources import (
     RELEASED,
     domains_of,

@@ -120,6 +120,8 @@ class AgentSource:
     """Of a domain: what its tools' references point at."""
     environments: str | None = None
     """Of the workspace: digest of the repositories and problems that its tasks are about."""
+    goals: tuple[frozenset[str], ...] = ()
+    """Of a server: names of the tools that each goal takes which was found on it."""
 
     @property
     def key(self) -> str:
@@ -152,9 +154,11 @@ def sources_of(
     tools: Iterable[Row],
     servers: Mapping[str, ServerConfig],
     code: Mapping[str, CodeEnvironment] | None = None,
+    goals: Mapping[str, tuple[frozenset[str], ...]] = MappingProxyType({}),
 ) -> list[AgentSource]:
     """The committed catalogue by domain and server, sorted by key; servers that are not in
-    `servers` cannot run here and are left out, and so is the workspace without `code`."""
+    `servers` cannot run here and are left out, and so is the workspace without `code`. `goals`:
+    by server the tools of each goal that was found."""
     environments = digest(sorted(environment.definition for environment in (code or {}).values()))
     offered = (t for t in tools if not t["drop_reason"] and not is_users(t))
     usable = sorted(offered, key=lambda t: t["tool_id"])
@@ -189,6 +193,7 @@ def sources_of(
             policy=(),
             split=servers[server].split,
             tools=tuple(own),
+            goals=goals.get(server, ()),
         )
         for server, own in by_server.items()
         if server in servers
@@ -198,7 +203,13 @@ def sources_of(
 
 def catalogue_digest(sources: Sequence[AgentSource]) -> str:
     """What toolset sampling depends on: part of every agent's id."""
-    return digest([[source.key, [t["tool_id"] for t in source.tools]] for source in sources])
+    return digest(
+        [
+            [source.key, [t["tool_id"] for t in source.tools]]
+            + ([[sorted(goal) for goal in source.goals]] if source.goals else [])
+            for source in sources
+        ]
+    )
 
 
 def plan_agents(
@@ -258,7 +269,7 @@ def _plan(
     own = _coherent(item_id, source, own or list(source.tools), config.max_tools)
     if len(own) >= 6 and rng.random() < config.fewer_tools_share:
         for _ in range(rng.choice((1, 1, 2))):
-            own.pop(rng.randrange(len(own)))
+            own = _with_one_fewer(own, source, rng)
     tools = own + _distractors(rng, config, own, [d for d in domains if d.key != source.key])
     return _planned(item_id, rng, config, source, tools)
 
@@ -289,10 +300,40 @@ def _coherent(item_id: str, source: AgentSource, tools: list[Row], size: int) ->
     no more than that."""
     if len(tools) <= size:
         return tools
+    if source.goals:
+        return _for_goals(source, tools, size, rng_of(item_id, "toolset"))
     graph = Graph(tools, [{"domain_id": source.domain_id, "entities": source.entities}])
     chosen = ToolsetSampler(graph).within(rng_of(item_id, "toolset"), graph.sources[0], size)
     ids = {graph.ids[tool] for tool in chosen}
     return [tool for tool in tools if tool["tool_id"] in ids]
+
+
+def _for_goals(source: AgentSource, tools: list[Row], size: int, rng: Random) -> list[Row]:
+    """`size` tools: those of as many goals as there is room for, in a drawn order, then others."""
+    names = {tool["name"] for tool in tools}
+    chosen: set[str] = set()
+    for goal in rng.sample(source.goals, len(source.goals)):
+        if goal <= names and len(chosen | goal) <= size:
+            chosen |= goal
+    others = sorted(names - chosen)
+    chosen |= {*rng.sample(others, min(len(others), size - len(chosen)))}
+    return [tool for tool in tools if tool["name"] in chosen]
+
+
+def _with_one_fewer(tools: list[Row], source: AgentSource, rng: Random) -> list[Row]:
+    """Without one tool; of those without which half of the goals that were found go on, if there
+    are any."""
+    names = {tool["name"] for tool in tools}
+    granted = [goal for goal in source.goals if goal <= names]
+    spared = [
+        at
+        for at, tool in enumerate(tools)
+        if 2 * sum(tool["name"] in goal for goal in granted) <= len(granted)
+    ]
+    if not spared:
+        return tools
+    left_out = spared[rng.randrange(len(spared))]
+    return tools[:left_out] + tools[left_out + 1 :]
 
 
 def _distractors(

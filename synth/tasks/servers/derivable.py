@@ -2,12 +2,17 @@
 
 A value is said in the goal, or an earlier answer shows it. A text of another kind is composed by
 the agent itself, such as a query: it stands if its words are no secrets, and if it does not lie in
-the state afterwards, where another agent's words would be compared with it.
+the state afterwards, where another agent's words would be compared with it. In a query the values
+between quotation marks are what has to be known; the words around them are its grammar and the
+names of tables and fields, which an agent looks up.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import duckdb
 
 from records.tables.schemas import Row
 from synth.rubrics.built_in import EpisodeCall, StateChange, mentions
@@ -30,8 +35,23 @@ NO_CHOICE = {"0", "1"}
 IN_FORMULAS = frozenset({2, 7, 10, 12, 24, 52, 60, 100, 360, 365, 1000, 3600})
 """Numbers that nobody has to be told who writes a formula: powers, and parts of other units."""
 
+_LITERAL = re.compile(r"'((?:[^']|'')*)'|\"([^\"]*)\"")
+"""A value in a query."""
+
+_ANYTHING = "%*?"
+"""Signs of patterns that stand for any text, at either end of a value."""
+
 _NAMED = re.compile(r"""(?<![^\W_])(?:'([^'\s]+)'|"([^"\s]+)"|`([^`\s]+)`)(?![^\W_])""")
 """A value that a description names, such as 'local'."""
+
+
+class _Secrets(NamedTuple):
+    """What rows hold that nobody knows without having seen it, in lower case."""
+
+    words: frozenset[str]
+    """Of ids and of short values, such as names: longer ones hold words that everybody uses."""
+    values: frozenset[str]
+    """Ids and values that are one word."""
 
 
 def check_said(proposed: Mapping[str, Any]) -> None:
@@ -49,7 +69,7 @@ def composed_in(
     said or shown. UnprovedError for one that nobody could know."""
     goal = proposed["goal"]
     shown: list[str] = [goal, *(str(one["value"]) for one in proposed["said"])]
-    secret = _words_of_state(tried.before)
+    secret = _secrets_of(tried.before)
     kept = list(_kept(tried.changes))
     found: list[str] = []
     for at, call in enumerate(tried.calls):
@@ -80,7 +100,7 @@ def _check_own(
     value: Any,
     call: EpisodeCall,
     shown: Sequence[str],
-    secret: set[str],
+    secret: _Secrets,
     kept: Sequence[Any],
     tool: Row,
 ) -> None:
@@ -96,14 +116,27 @@ def _check_own(
         raise failure
     if value in choices_of(tool["input_schema"]):
         return
-    words = _WORD.findall(value)
-    if not _BY_RULE.search(value) and len(words) < MANY_WORDS:
+    by_rule = _BY_RULE.search(value) is not None
+    if not by_rule and len(_WORD.findall(value)) < MANY_WORDS:
         raise failure
     known = {word.lower() for source in shown for word in _WORD.findall(source)}
     numbers = _in_formulas(known)
-    lacking = [word for word in words if word.lower() not in known and word not in NO_CHOICE]
-    lacking = [word for word in lacking if not (word[0].isdigit() and float(word) in numbers)]
-    if any(_must_be_shown(word, secret) for word in lacking):
+
+    def lacks(text: str, hidden: frozenset[str]) -> bool:
+        words = [word for word in _WORD.findall(text) if word.lower() not in known]
+        words = [word for word in words if word not in NO_CHOICE]
+        words = [word for word in words if not (word[0].isdigit() and float(word) in numbers)]
+        return any(_must_be_shown(word, hidden) for word in words)
+
+    if not by_rule:
+        if lacks(value, secret.words):
+            raise failure
+        return
+    for literal in (own or other for own, other in _LITERAL.findall(value)):
+        bare = literal.strip(_ANYTHING)
+        if not any(shows(source, bare) for source in shown) and lacks(bare, secret.words):
+            raise failure
+    if lacks(_LITERAL.sub(" ", value), secret.values - grammar_words()):
         raise failure
 
 
@@ -114,10 +147,19 @@ def _is_path_of(value: str, shown: Sequence[str]) -> bool:
     return len(parts) > 1 and all(any(part in source for source in shown) for part in parts)
 
 
-def _must_be_shown(word: str, secret: set[str]) -> bool:
+def _must_be_shown(word: str, secret: frozenset[str]) -> bool:
     """Numbers, names, and whatever rows hold: nobody makes these up."""
     is_name = word[:1].isupper() and not word.isupper()
+    is_name = is_name and word.lower() not in grammar_words()
     return word[0].isdigit() or is_name or word.lower() in secret
+
+
+@lru_cache
+def grammar_words() -> frozenset[str]:
+    """Words of the grammar of SQL, in lower case."""
+    with duckdb.connect() as database:
+        rows = database.sql("SELECT keyword_name FROM duckdb_keywords()").fetchall()
+    return frozenset(word.lower() for (word,) in rows)
 
 
 def _in_formulas(known: Iterable[str]) -> set[float]:
@@ -169,9 +211,8 @@ def _kept(changes: Sequence[StateChange]) -> Iterator[Any]:
         yield from plain_values(change["after"] or {})
 
 
-def _words_of_state(state: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    """Words of the ids and of the short values of rows, such as names: longer ones hold words that
-    everybody uses. How tables and fields are called an agent can look up wherever it may write
+def _secrets_of(state: Mapping[str, Mapping[str, Any]]) -> _Secrets:
+    """How tables and fields are called is no secret: an agent can look it up wherever it may write
     queries."""
     texts = (
         str(part)
@@ -179,5 +220,12 @@ def _words_of_state(state: Mapping[str, Mapping[str, Any]]) -> set[str]:
         for key, row in rows.items()
         for part in (key, *plain_values(row))
     )
-    found = (_WORD.findall(text) for text in texts)
-    return {word.lower() for words in found if len(words) < MANY_WORDS for word in words}
+    words: set[str] = set()
+    values: set[str] = set()
+    for text in texts:
+        found = _WORD.findall(text.lower())
+        if len(found) < MANY_WORDS:
+            words.update(found)
+        if len(found) == 1:
+            values.update(found)
+    return _Secrets(frozenset(words), frozenset(values))

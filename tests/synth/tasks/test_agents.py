@@ -273,3 +273,37 @@ def test_servers_keep_their_own_split() -> None:
     config = ServerConfig(name="shop", command=("shop",), split="heldout_domain")
     (source,) = sources_of([], server_rows("shop", 2), {"shop": config})
     assert source.split == "heldout_domain"
+
+
+def test_agents_of_a_server_can_grant_goals_that_were_found_on_it() -> None:
+    """Every goal takes the tool that lists; what an agent lacks is never that one, and of many
+    tools it has those of goals."""
+    config = ServerConfig(name="shop", command=("shop",))
+    for count, most in ((10, 16), (40, 8)):
+        rows = server_rows("shop", count)
+        names = [row["name"] for row in rows]
+        goals = tuple(frozenset({names[1], name}) for name in names[2:8])
+        sources = sources_of([], rows, {"shop": config}, goals={"shop": goals})
+        planned = plan_agents(
+            AgentConfig(max_tools=most, fewer_tools_share=1.0),
+            sources,
+            seed=3,
+            count=60,
+            generator=FIXED_GENERATOR,
+        )
+        sizes = set()
+        for plan in planned:
+            own = {tool["name"] for tool in plan.own_tools}
+            sizes.add(len(own))
+            assert 2 * sum(goal <= own for goal in goals) >= len(goals)
+        assert min(sizes) < min(count, most), "some lack one"
+        assert {plan.item_id for plan in planned}.isdisjoint(
+            plan.item_id
+            for plan in plan_agents(
+                AgentConfig(max_tools=most, fewer_tools_share=1.0),
+                sources_of([], rows, {"shop": config}),
+                seed=3,
+                count=60,
+                generator=FIXED_GENERATOR,
+            )
+        )

@@ -92,3 +92,60 @@ def test_the_user_knows_what_the_sentence_says_and_no_id_that_is_looked_up_besid
     tools = {name: {"input_schema": {}, "description": name} for name in ("find", "update")}
     known = {fact.value for fact in goal_of(goal, {}, tools).known}
     assert known == {"Priya Nair", "Sofia Brandt"}
+
+
+SHOP = {
+    "accessories": {"3": {"name": "String set", "supplier": "Falk", "place": "in stock"}},
+    "invoices": {"R-120": {"kind": "order", "note": "where it was left"}},
+}
+"""Rows whose values hold words of SQL."""
+
+
+def queried(said: str, query: str, *answers: str) -> tuple[str, ...]:
+    calls = [
+        EpisodeCall(tool="look", arguments={}, observation=answer, is_error=False)
+        for answer in answers
+    ]
+    asked = EpisodeCall(tool="ask", arguments={"query": query}, observation="[]", is_error=False)
+    goal = ServerGoal.model_validate({"id": "g", "wish": "w", "calls": [{"tool": "ask"}]})
+    tools = {name: {"input_schema": {"properties": {}}} for name in ("look", "ask")}
+    done = TriedGoal(goal, (*calls, asked), [], SHOP, "none")
+    return composed_in({"goal": said, "said": []}, done, tools)
+
+
+@pytest.mark.parametrize(
+    ("said", "query"),
+    [
+        (
+            "what is there of strings",
+            "SELECT name FROM accessories WHERE in_stock < 1 ORDER BY name",
+        ),
+        ("what strings there are", "select name from accessories where name like '%strings%'"),
+        (
+            "mark R-120 as paid on 2026-02-16",
+            "UPDATE invoices SET paid_on = '2026-02-16' WHERE invoice_no = 'R-120'",
+        ),
+        ("which invoices have the kind order", "SELECT a FROM invoices WHERE kind = 'order'"),
+    ],
+)
+def test_the_grammar_of_a_query_is_no_secret_of_rows_that_hold_its_words(
+    said: str, query: str
+) -> None:
+    assert queried(said, query) == ("0.query",)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT name FROM accessories WHERE supplier = 'Falk'",
+        "SELECT * FROM invoices WHERE invoice_no = 'R-120'",
+        "SELECT * FROM invoices WHERE kind = 'order'",
+        "SELECT * FROM accessories WHERE supplier = falk",
+        "SELECT * FROM invoices WHERE amount > 480",
+    ],
+)
+def test_a_value_in_a_query_has_to_be_known(query: str) -> None:
+    with pytest.raises(UnprovedError, match="underivable_argument"):
+        queried("what there is", query)
+    told = "Falk, R-120, an order over 480"
+    assert queried("what there is", query, told) == ("1.query",)
