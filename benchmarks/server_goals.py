@@ -30,6 +30,7 @@ from synth.judging.config import JudgingConfig
 from synth.llm.settings.config import ModelConfig, RoleConfig
 from synth.pipeline.config import RunConfig
 from synth.pipeline.stages import STAGES
+from synth.tasks.config import TaskConfig
 from synth.tasks.servers.config import ServerGoalsConfig
 
 SEARCHING = ("start", "calls", "goals", "told")
@@ -61,6 +62,7 @@ def settings(definition: Path, url: str, num_tasks: int) -> RunConfig:
         code=(),
         num_tasks=num_tasks,
         server_goals=ServerGoalsConfig(wanted=WANTED),
+        tasks=TaskConfig(personas_per_block=4),
         judging=JudgingConfig(perturbed_share=0.0),
         roles=dict.fromkeys(ROLES, role),
         offline=OfflineConfig(roles=()),

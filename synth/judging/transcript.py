@@ -29,6 +29,13 @@ ANOTHER = (
 )
 
 
+FILES_ALONE = {
+    "note": "Of what calls changed only files and tables are seen here. Of what a tool keeps "
+    "elsewhere its result alone tells."
+}
+"""Beside the changes of real servers, which may keep something in their memory."""
+
+
 class MaterialShown(NamedTuple):
     shown: dict[str, Any]
     """What prompts are given of it: `instructions`, `tools`, `changes`, `transcript`."""
@@ -43,10 +50,11 @@ def material_of(
     the agent was offered."""
     instructions, transcript = instructions_of(messages), transcript_of(messages, calls)
     offered, changes = tools_shown(tools), changes_of(calls)
+    is_on_server = any(call.get("executed_by") == "mcp" for call in calls)
     shown = {
         "instructions": instructions,
         "tools": offered,
-        "changes": changes,
+        "changes": [*changes, FILES_ALONE] if is_on_server else changes,
         "transcript": as_read(transcript),
     }
     return MaterialShown(shown, quotable(instructions, offered, changes, transcript))

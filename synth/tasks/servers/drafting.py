@@ -117,7 +117,8 @@ def goal_of(
     steps = tuple(Step(tool=c.tool, arguments=fill(c.arguments, slots)) for c in user_goal.calls)
     last = len(steps) - 1
     wish = fill(user_goal.wish, slots)
-    known: list[Fact] = []
+    known: dict[tuple[str, Any], Fact] = {}
+    """A value that several calls take under one name is one, as the last of them takes it."""
     for at, step in enumerate(steps):
         required = tools[step.tool]["input_schema"].get("required", ())
         for param, value in step.arguments.items():
@@ -127,8 +128,8 @@ def goal_of(
             called = _known_as(param, name) if at == last else name
             for label, plain in _said_parts(called, value, wish):
                 fact = Fact(label=label, value=plain, param=param, needed=param in required)
-                if all((f.label, f.value) != (label, plain) for f in known):
-                    known.append(fact)
+                known.pop(key := (label.replace(called, name, 1), plain), None)
+                known[key] = fact
     labels = {param: label_of(user_goal, last, param) for param in steps[last].arguments}
     return Goal(
         tool=steps[last].tool,
@@ -138,7 +139,7 @@ def goal_of(
         twin=user_goal.twin and user_goal.twin.model_dump(mode="json"),
         arguments=steps[last].arguments,
         labels={param: label for param, label in labels.items() if label is not None},
-        known=tuple(known),
+        known=tuple(known.values()),
         steps=steps,
         writes=user_goal.writes,
     )

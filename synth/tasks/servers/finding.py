@@ -24,7 +24,7 @@ from synth.tasks.servers.config import ServerGoalsConfig
 from synth.tasks.servers.derivable import check_said, composed_in
 from synth.tasks.servers.looking import ServerLook, about, described, look_at, usable_tools
 from synth.tasks.servers.notes import NO_NOTES, Notes, find_notes
-from synth.tasks.servers.proposals import TOLD_SCHEMA, goal_from, schema_of_goals
+from synth.tasks.servers.proposals import TOLD_SCHEMA, bare_label, goal_from, schema_of_goals
 from synth.tasks.servers.shared import check_parts, check_shared, parts_told
 from synth.tasks.servers.trying import OpenFresh, TriedGoal, TriedTwin, drawing, try_goal, try_twin
 
@@ -309,7 +309,7 @@ def _why_nothing(values: Sequence[str], goal: str) -> str:
 
 def _communicated(place: Mapping[str, Any], value: str) -> Communicated:
     """A figure is told by any spelling of the number: 715 tells 715.0."""
-    where = {"label": place["label"], "call": place["call"]}
+    where = {"label": bare_label(place["label"]), "call": place["call"]}
     if _FIGURE.fullmatch(value):
         return Communicated(**where, regex=pattern_of(value), number=True)
     return Communicated(**where, value=value)

@@ -1,6 +1,7 @@
 """Goals as the generator proposes them: what it is asked for, and what a definition would say of
 them."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -91,7 +92,7 @@ def _twin(proposed: Mapping[str, Any]) -> GoalTwin | None:
 
 def _labels(proposed: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(CALL.PARAMETER, what people call it) of the arguments that the person says."""
-    said = [(one["value"], one["label"]) for one in proposed["said"]]
+    said = [(one["value"], bare_label(one["label"])) for one in proposed["said"]]
     for at, call in enumerate(proposed["calls"]):
         for param, argument in call["arguments"].items():
             values = list(plain_values(argument))
@@ -99,6 +100,14 @@ def _labels(proposed: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                 if any(_same(value, part) for part in values):
                     yield f"{at}.{param}", label
                     break
+
+
+def bare_label(label: str) -> str:
+    """Without an article in front, which sentences bring themselves."""
+    return _ARTICLE.sub("", label.strip(), count=1)
+
+
+_ARTICLE = re.compile(r"^(?:the|an?)\s+(?=\S)", re.IGNORECASE)
 
 
 def _same(said: Any, value: Any) -> bool:
