@@ -41,7 +41,7 @@ not what came of them."""
 
 SQLITE = b"SQLite format 3\0"
 KEYS = ("id", "uuid", "key", "name", "slug", "path", "title")
-"""Members by which rows are told apart, where all rows have one and no two the same."""
+"""Members by which rows are told apart, where most rows have one and no two the same."""
 
 MAX_DEPTH = 24
 NAMED = 5
@@ -227,13 +227,14 @@ def listed(values: list[Any], entity: str) -> dict[str, dict[str, dict[str, Any]
 
 def keyed(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Rows by the first member that tells them apart, else by all their plain values together,
-    else by their number."""
-    if not rows:
-        return {}
-    shared = set(rows[0]).intersection(*rows[1:])
-    for key in (*KEYS, *sorted(k for k in shared if k.endswith(("_id", "Id", "ID")))):
-        if key in shared and all(isinstance(row[key], str | int) for row in rows):
-            found = {str(row[key]): without(row, key) for row in rows}
+    else by their number. Rows without the member that most have go by their values: one of them
+    gives no other row another name."""
+    members = {member for row in rows for member in row}
+    for key in (*KEYS, *sorted(k for k in members if k.endswith(("_id", "Id", "ID")))):
+        having = [row for row in rows if isinstance(row.get(key), str | int)]
+        if 2 * len(having) > len(rows):
+            found = {str(row[key]): without(row, key) for row in having}
+            found |= {plainly(row): row for row in rows if key not in row}
             if len(found) == len(rows):
                 return found
     found = {plainly(row): row for row in rows}

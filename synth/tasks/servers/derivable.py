@@ -112,10 +112,12 @@ def _check_own(
         return
     if _is_path_of(value, shown):
         return
+    if value in choices_of(tool["input_schema"], tool["description"]):
+        if value in kept and value not in defaults_of(tool["input_schema"]):
+            raise failure  # another choice would be another state
+        return
     if any(isinstance(text, str) and value and value in text for text in kept):
         raise failure
-    if value in choices_of(tool["input_schema"]):
-        return
     by_rule = _BY_RULE.search(value) is not None
     if not by_rule and len(_WORD.findall(value)) < MANY_WORDS:
         raise failure
@@ -170,19 +172,26 @@ def _in_formulas(known: Iterable[str]) -> set[float]:
     return {*IN_FORMULAS, *(round(share, 9) for share in shares)}
 
 
-def choices_of(schema: Any) -> set[Any]:
-    """The plain values that a schema lists to choose from, has as a default, or names in words."""
-    return {
+def choices_of(schema: Any, description: str = "") -> set[str]:
+    """The texts that a schema lists to choose from, has as a default, or names in words, and those
+    that the tool's `description` names."""
+    found = {
         value
         for part in _parts(schema)
         for value in (
             *_listed(part.get("enum")),
             part.get("const"),
-            part.get("default"),
             *_named_in(part.get("description")),
         )
         if isinstance(value, str)
     }
+    return found | defaults_of(schema) | {*_named_in(description)}
+
+
+def defaults_of(schema: Any) -> set[str]:
+    """The texts that a schema has as a default."""
+    found = (part.get("default") for part in _parts(schema))
+    return {value for value in found if isinstance(value, str)}
 
 
 def _named_in(description: Any) -> Iterable[str]:

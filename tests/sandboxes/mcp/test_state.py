@@ -70,6 +70,15 @@ def test_json_is_rows_and_the_first_row_is_named_like_the_next(tmp_path: Path) -
     assert (change["op"], change["entity"], change["id"]) == ("create", "lines.jsonl:cat", "Mu")
 
 
+def test_a_row_without_the_id_of_the_others_gives_them_no_other_name(tmp_path: Path) -> None:
+    rows: list[dict[str, Any]] = [{"id": n, "name": name} for n, name in enumerate("abc")]
+    (tmp_path / "l.json").write_text(json.dumps(rows))
+    before = state(tmp_path)
+    (tmp_path / "l.json").write_text(json.dumps([*rows, {"name": "d", "stars": 3}]))
+    [change] = state_changes(before, state(tmp_path))
+    assert (change["op"], change["after"]) == ("create", {"name": "d", "stars": 3})
+
+
 def test_texts_folders_and_what_is_left_out(tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("hello \r\n")
     (tmp_path / "picture.bin").write_bytes(b"\xff\xfe\x00")

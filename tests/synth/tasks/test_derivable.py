@@ -20,7 +20,7 @@ def tried(tool: str, arguments: dict[str, Any]) -> TriedGoal:
 
 
 def composed(said: str, expression: str) -> tuple[str, ...]:
-    tools = {"calculate": {"input_schema": {"type": "object", "properties": {}}}}
+    tools = {"calculate": {"input_schema": {"type": "object", "properties": {}}, "description": ""}}
     proposed = {"goal": said, "said": []}
     return composed_in(proposed, tried("calculate", {"expression": expression}), tools)
 
@@ -108,7 +108,9 @@ def queried(said: str, query: str, *answers: str) -> tuple[str, ...]:
     ]
     asked = EpisodeCall(tool="ask", arguments={"query": query}, observation="[]", is_error=False)
     goal = ServerGoal.model_validate({"id": "g", "wish": "w", "calls": [{"tool": "ask"}]})
-    tools = {name: {"input_schema": {"properties": {}}} for name in ("look", "ask")}
+    tools = {
+        name: {"input_schema": {"properties": {}}, "description": ""} for name in ("look", "ask")
+    }
     done = TriedGoal(goal, (*calls, asked), [], SHOP, "none")
     return composed_in({"goal": said, "said": []}, done, tools)
 
@@ -149,3 +151,23 @@ def test_a_value_in_a_query_has_to_be_known(query: str) -> None:
         queried("what there is", query)
     told = "Falk, R-120, an order over 480"
     assert queried("what there is", query, told) == ("1.query",)
+
+
+def chosen(value: str, *, kept: str) -> tuple[str, ...]:
+    """Of a tool whose texts name values, with a state that holds `kept` afterwards."""
+    schema = {"properties": {"status": {"type": "string", "default": "pending"}}}
+    tools = {"list": {"input_schema": schema, "description": 'One of "pending" or "all".'}}
+    call = EpisodeCall(tool="list", arguments={"status": value}, observation="[]", is_error=False)
+    goal = ServerGoal.model_validate({"id": "g", "wish": "w", "calls": [{"tool": "list"}]})
+    row = {"op": "create", "entity": "task", "id": "7", "before": None, "after": {"state": kept}}
+    done = TriedGoal(goal, (call,), [row], {}, "workspace")
+    return composed_in({"goal": "what is to be done", "said": []}, done, tools)
+
+
+def test_a_value_that_a_tool_names_is_a_choice_unless_another_choice_is_another_state() -> None:
+    assert chosen("all", kept="a small thing for all")
+    assert chosen("pending", kept="pending"), "the default"
+    with pytest.raises(UnprovedError, match="underivable_argument"):
+        chosen("all", kept="all")
+    with pytest.raises(UnprovedError, match="underivable_argument"):
+        chosen("every", kept="nothing")
