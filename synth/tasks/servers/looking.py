@@ -96,7 +96,11 @@ async def _answered(server: ServerForProof, call: Mapping[str, Any]) -> dict[str
 
 def about(config: ServerConfig) -> dict[str, str]:
     """What the generator is told of the place."""
-    return {"name": config.title or config.name.replace("_", " "), "about": config.description}
+    return {
+        "name": config.title or config.name.replace("_", " "),
+        "about": config.description,
+        "now": config.clock,
+    }
 
 
 def in_short(state: ServerState) -> dict[str, str]:
