@@ -15,14 +15,13 @@ from typing import Any
 from benchmarks.measured import show
 from benchmarks.rewrites import EXACT, RewrittenPart, texts_of
 from synth.render.intervals import wilson
-from synth.rephrasing.fidelity.checks import fidelity_of, reasons_of
-from synth.rephrasing.fidelity.config import FidelityConfig
+from synth.rephrasing.exact.faults import exact_faults
 
 
-def reasons_before(part: RewrittenPart) -> list[str]:
-    """Of the checks of documents as they were."""
-    fidelity = fidelity_of(part.source, part.rewrite, kind=part.kind)
-    return [r for r in reasons_of(fidelity, FidelityConfig()) if r != "copied"]
+def hard_reasons(part: RewrittenPart) -> list[str]:
+    """Kinds of what code finds exact and wrong."""
+    faults = exact_faults(part.source, part.rewrite, kind=part.kind)
+    return list(dict.fromkeys(fault.kind for fault in faults))
 
 
 def rate(hits: int, of: int) -> dict[str, Any]:
@@ -32,7 +31,7 @@ def rate(hits: int, of: int) -> dict[str, Any]:
 
 
 def measure(parts: Sequence[RewrittenPart], half: str) -> list[tuple[RewrittenPart, list[str]]]:
-    found = [(part, reasons_before(part)) for part in parts]
+    found = [(part, hard_reasons(part)) for part in parts]
     groups = {
         "honest": [one for one in found if one[0].change is None],
         "exact": [one for one in found if one[0].change in EXACT],
@@ -52,7 +51,9 @@ def measure(parts: Sequence[RewrittenPart], half: str) -> list[tuple[RewrittenPa
 def tell(found: Iterable[tuple[RewrittenPart, list[str]]]) -> None:
     for part, reasons in found:
         if (part.change is None) == bool(reasons):
-            print("MISTAKEN" if reasons else "MISSED", part.document, part.part, part.style, reasons)
+            print(
+                "MISTAKEN" if reasons else "MISSED", part.document, part.part, part.style, reasons
+            )
             print(json.dumps({"source": part.source, "rewrite": part.rewrite, "what": part.what}))
 
 

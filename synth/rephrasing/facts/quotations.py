@@ -14,9 +14,12 @@ _QUOTED = re.compile(
 
 
 def quotations_of(text: ReadText) -> list[str]:
-    stated = text.stated
-    quoted = (next(filter(None, match.groups())).strip() for match in _QUOTED.finditer(stated))
-    return [words for words in quoted if len(words.split()) >= MIN_WORDS]
+    return [words for words in quoted_in(text) if len(words.split()) >= MIN_WORDS]
+
+
+def quoted_in(text: ReadText) -> list[str]:
+    """Whatever stands in quotation marks, however short."""
+    return [next(filter(None, match.groups())).strip() for match in _QUOTED.finditer(text.stated)]
 
 
 def is_quoted_in(words: str, text: ReadText) -> bool:

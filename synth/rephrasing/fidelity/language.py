@@ -31,6 +31,9 @@ _PLAIN = str.maketrans("\u00e4\u00f6\u00fc\u00e3\u00f5\u0119\u0105\u017c\u00e9",
 LOOKED_AT = 20_000
 """Characters from the beginning by which a text is told."""
 
+UNTOLD = "und"
+"""Where it cannot be told."""
+
 MIN_HITS = 3
 """Fewer little words tell nothing."""
 
@@ -43,7 +46,7 @@ def language_of(text: str) -> str:
     text = text[:LOOKED_AT]
     letters = sum(map(str.isalpha, text))
     if not letters:
-        return "und"
+        return UNTOLD
     if not text.isascii():
         for language, script in _SCRIPTS:
             least = FOREIGN_SHARE if language != "ja" else FOREIGN_SHARE / 4
@@ -55,6 +58,6 @@ def language_of(text: str) -> str:
         for language in _LITTLE.get(word, ())
     )
     if not hits:
-        return "und"
+        return UNTOLD
     best, count = max(hits.items(), key=lambda hit: (hit[1], hit[0]))
-    return best if count >= MIN_HITS else "und"
+    return best if count >= MIN_HITS else UNTOLD

@@ -88,6 +88,10 @@ class Document:
     def markers(self, part: TextPart) -> list[str]:
         return [self._marker(unit) for unit in part.units if unit.kind in VERBATIM]
 
+    def text_of(self, part: TextPart) -> str:
+        """The part as it stands in the source."""
+        return self.text[slice(*part.span)]
+
     def work(self, part: TextPart) -> str:
         """What the rewriter is to rewrite."""
         return self._joined(part.units, marked=True)

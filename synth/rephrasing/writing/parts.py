@@ -1,12 +1,14 @@
 """A document rewritten part by part: each request sees the source and what is written so far.
 
 Nothing is taken on trust: an answer that is cut off, loses or moves what is kept, loses a heading,
-says again what was said, or is out of all proportion is shown to the rewriter with its fault, and
-after `REPAIRS` of those the document fails with that fault as the reason.
+says again what was said, is out of all proportion, or has something exact wrong is shown to the
+rewriter with its fault, and after `REPAIRS` of those it is given up. Where the fault is of form the
+document fails with it; where it is one of fact the part stays as the source has it, in at most
+`MOST_REPLACED` of the document, and the document is dropped where that is not allowed.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal, NamedTuple
 
 from records.errors import ItemError
@@ -37,14 +39,32 @@ _ANSWER = re.compile(r"<rewrite>(.*)</rewrite>", re.DOTALL)
 _WORD = re.compile(r"\w+")
 
 
+MOST_REPLACED = 0.1
+"""Share of a document's tokens in parts that stay as the source has them."""
+
+
 class DeclinedError(Exception):
     """The rewriter says that it cannot do what is asked; asking again would change nothing."""
+
+
+class UnfaithfulError(Exception):
+    """A part stays wrong, and the source may not stand in its place."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 class PartFault(NamedTuple):
     reason: str
     words: str
     """For the rewriter."""
+    is_of_fact: bool = False
+    """Whether it says something else than the source, and is not only of another form."""
+
+
+CheckPart = Callable[[int, str, str], Awaitable[PartFault | None]]
+"""(number of the part, its source, what was written for it) -> what of it is wrong."""
 
 
 class Chunk(NamedTuple):
@@ -54,6 +74,10 @@ class Chunk(NamedTuple):
     text: tuple[int, int]
     attempts: int
     """0 for what was carried over without a request."""
+    faults: tuple[str, ...] = ()
+    """Reasons for which answers were given back, in order."""
+    replaced: bool = False
+    """Whether the source stands in its place, since it stayed wrong."""
 
 
 class Written(NamedTuple):
@@ -77,14 +101,21 @@ class Writer:
         style: Instruction,
         perspective: Instruction,
         context: PartContext,
+        check: CheckPart,
+        may_replace: bool,
         neighbours: int = 1,
     ) -> None:
+        """`check` looks at each part as it will stand in the document; `may_replace`: whether the
+        source may stand in the place of a part that stays wrong."""
         self._document = document
         self._llm = llm
         self._item = item
         self._style, self._perspective = style, perspective
         self._context = context
         self._neighbours = neighbours
+        self._check = check
+        self._room = MOST_REPLACED * sum(p.tokens for p in document.parts) if may_replace else 0.0
+        """Tokens of parts that may yet stay as they are."""
         self._whole = document.source(document.parts)
         self._marked: list[str] = []
         """Rewritten parts with their markers; what stands between them is part of the later."""
@@ -93,12 +124,12 @@ class Writer:
         self._version = ""
 
     async def write(self) -> Written:
-        """All parts, in their order. Raises ItemError with the fault that no repair mended, and
-        DeclinedError."""
+        """All parts, in their order. Raises ItemError with the fault of form that no repair mended,
+        UnfaithfulError with one of fact, and DeclinedError."""
         text = ""
         chunks: list[Chunk] = []
         for number, part in enumerate(self._document.parts):
-            rewritten, attempts = await self._rewritten(number, part)
+            rewritten, attempts, faults, replaced = await self._rewritten(number, part)
             gap = ""
             if number:
                 gap = self._document.gap_before(number, self._marked[-1], rewritten)
@@ -107,12 +138,16 @@ class Writer:
             restored = self._document.restored(rewritten)
             start = len(text) + len(gap)
             text = f"{text}{gap}{restored}"
-            chunks.append(Chunk(part.span, (start, len(text)), attempts))
+            place = (start, len(text))
+            chunks.append(Chunk(part.span, place, attempts, tuple(faults), replaced))
         return Written(text, chunks, self._prompt_tokens, self._completion_tokens, self._version)
 
-    async def _rewritten(self, number: int, part: TextPart) -> tuple[str, int]:
+    async def _rewritten(self, number: int, part: TextPart) -> tuple[str, int, list[str], bool]:
+        """Its text with markers, the requests it took, why answers were given back, and whether the
+        source stands in its place."""
+        faults: list[str] = []
         if part.is_verbatim:
-            return "\n\n".join(self._document.markers(part)), 0
+            return "\n\n".join(self._document.markers(part)), 0, faults, False
         prompt = self._prompt(number, part)
         self._version = prompt.version
         talk = prompt.messages
@@ -127,7 +162,16 @@ class Writer:
                 raise DeclinedError
             rewritten, fault = self._read(answer, part)
             if fault is None:
-                return rewritten, attempt + 1
+                restored = self._document.restored(rewritten)
+                fault = await self._check(number, self._document.text_of(part), restored)
+            if fault is None:
+                return rewritten, attempt + 1, faults, False
+            faults.append(fault.reason)
+            if attempt == REPAIRS and fault.is_of_fact:
+                if part.tokens > self._room:
+                    raise UnfaithfulError(fault.reason)
+                self._room -= part.tokens
+                return self._document.work(part), attempt + 1, faults, True
             if attempt == REPAIRS:
                 where = f"part {number + 1} of {len(self._document.parts)} of {self._item}"
                 raise ItemError(fault.reason, f"{where}: {fault.words}")

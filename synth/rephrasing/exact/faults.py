@@ -1,0 +1,66 @@
+"""The list of exact checks, and what they find in a rewritten part.
+
+    exact_faults(source, rewrite, kind="knowledge")   # [ExactFault("number", "the part has ...")]
+
+A fault is a substitution: something exact of the source is missing, and something of its kind
+stands in its place that the source does not hold. What is missing alone or new alone may come with
+the form (a sum worked out, a label, speech in a dialogue), so it is a hint for a judge and no
+fault, but for new figures that nothing in the source leads to.
+"""
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from synth.rephrasing.exact.formulas import changed_formulas
+from synth.rephrasing.exact.numbers import changed_dates, changed_numbers, changed_units
+from synth.rephrasing.exact.readings import PartPair, PartReading
+from synth.rephrasing.exact.words import (
+    changed_cells,
+    changed_code,
+    changed_names,
+    changed_quotations,
+)
+from synth.rephrasing.fidelity.checks import TextKind
+
+EXACT_VERSION = 1
+"""Raised when other rewrites would have faults: what is written hangs on them, so it is part of an
+item's id."""
+
+ExactKind = Literal["number", "unit", "date", "name", "quotation", "formula", "code", "table"]
+
+MOST_EVIDENCE = 300
+"""Characters of one fault's evidence."""
+
+
+class ExactFault(NamedTuple):
+    kind: ExactKind
+    evidence: str
+    """What is wrong, in words by which a rewriter can mend it."""
+
+
+def exact_faults(source: str, rewrite: str, *, kind: TextKind) -> list[ExactFault]:
+    """Every fault of a rewritten part. Of a translation only numbers, formulas and code are
+    compared. Work is bounded by the texts' lengths, and by the squares of few and short lists."""
+    pair = PartPair(PartReading(source), PartReading(rewrite))
+    return [ExactFault(name, words[:MOST_EVIDENCE]) for name, words in _found(pair, kind)]
+
+
+def _found(pair: PartPair, kind: TextKind) -> Iterator[tuple[ExactKind, str]]:
+    for words in changed_numbers(pair, works_out=kind == "maths"):
+        yield "number", words
+    for words in changed_formulas(pair):
+        yield "formula", words
+    for words in changed_code(pair):
+        yield "code", words
+    if pair.is_translation:
+        return
+    for words in changed_units(pair):
+        yield "unit", words
+    for words in changed_dates(pair):
+        yield "date", words
+    for words in changed_names(pair):
+        yield "name", words
+    for words in changed_quotations(pair):
+        yield "quotation", words
+    for words in changed_cells(pair):
+        yield "table", words

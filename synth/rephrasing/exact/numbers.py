@@ -1,0 +1,123 @@
+"""Numbers, units and dates that stand in the place of others."""
+
+import re
+from collections.abc import Iterator
+from fractions import Fraction
+
+from synth.rephrasing.exact.readings import PartPair, PartReading
+from synth.rephrasing.facts.quantities import Quantity
+from synth.rephrasing.facts.units import UNITS
+
+LARGE = 40
+"""A number above, one with decimals or a unit, is not made up by the form of a text."""
+
+MOST_COMPUTED_FROM = 80
+"""Numbers of the source from which it is tried to work out a new one."""
+
+NEARLY = 200
+"""A quotient may be rounded by one part in so many."""
+
+HALF = Fraction(1, 2)
+"""Stands in too many idioms to be in anything's place."""
+
+_DIGITS = re.compile(r"[-\u2212$\u20ac\u00a3]?[\d.,\u00a0'\u202f]*\d")
+_UNIT = re.compile(
+    r"[ \u00a0\u202f-]?([A-Za-z\u00b5\u03bc\u03a9\u00b0%]{1,12}"
+    r"(?:[ ]?/[ ]?[A-Za-z]{1,6}[23\u00b2\u00b3]?)?)"
+)
+
+
+def changed_numbers(pair: PartPair, *, works_out: bool) -> Iterator[str]:
+    """`works_out`: the form may work out more than the source has, as learning notes do."""
+    source, rewrite = pair
+    added = [q for q in rewrite.firm if not source.holds(q, implied=True)]
+    lost = [q for q in source.firm if not rewrite.holds(q, implied=not added)]
+    known = source.values | source.implied
+    soft = [q for q in rewrite.quantities if q.soft and Fraction(q.value) not in known]
+    soft = [q for q in soft if q.value != HALF and not pair.is_translation]
+    gone = {Fraction(quantity.value) for quantity in lost}
+    swapped = [q for q in added if not _is_sum(Fraction(q.value), gone, known)]
+    if lost and (swapped or soft):
+        yield f"the part has {_told(lost)}; the rewrite has {_told(swapped or soft)} instead"
+    elif not works_out:
+        new = [q for q in added if _is_telling(q) and not is_worked_out(Fraction(q.value), known)]
+        if new:
+            yield f"the part has nothing of {_told(new)}"
+
+
+def _is_sum(value: Fraction, gone: set[Fraction], known: set[Fraction]) -> bool:
+    """Whether it is a sum or difference of a number that is gone and a large one: "two years
+    later", after 1876, is 1878."""
+    large = [other for other in known if other > LARGE]
+    return any(value in (other + lost, other - lost) for lost in gone for other in large)
+
+
+def _is_telling(quantity: Quantity) -> bool:
+    value = Fraction(quantity.value)
+    return quantity.unit is not None or value > LARGE or value.denominator > 1
+
+
+def is_worked_out(value: Fraction, base: set[Fraction]) -> bool:
+    """Whether one step of arithmetic leads from numbers of `base` to the value, also rounded."""
+    known = sorted(base)[:MOST_COMPUTED_FROM]
+    for a in known:
+        if value in (a + 1, a - 1, 2 * a, 100 - a, a / 2, a * a):
+            return True
+        for b in known:
+            if value in (a + b, a - b, a * b):
+                return True
+            if b and any(abs(value - of) <= abs(value) / NEARLY for of in (a / b, 100 * a / b)):
+                return True
+    return False
+
+
+def changed_units(pair: PartPair) -> Iterator[str]:
+    """Values that the source has with another unit only. Equal quantities in other units count as
+    the same."""
+    source, rewrite = pair
+    for quantity in rewrite.quantities:
+        same = [q for q in source.quantities if q.value == quantity.value]
+        if not same:
+            continue
+        written = _unit_at(rewrite, quantity)
+        known = [_unit_at(source, q) for q in same]
+        told = " or ".join(dict.fromkeys(q.text for q in same))
+        if written and "/" in written:
+            if written not in known and all(unit and "/" in unit for unit in known):
+                yield f"the part has {told}; the rewrite has {quantity.text}{written}"
+        elif _has_own_unit(quantity) and quantity.measured not in source.measured:
+            is_other = all(q.unit for q in same) or any(_alike(q, quantity) for q in same)
+            if is_other:
+                yield f"the part has {told}; the rewrite has {quantity.text}"
+
+
+def _has_own_unit(quantity: Quantity) -> bool:
+    """Whether its unit stands beside it: the first number of a range takes that of the second."""
+    text = quantity.text
+    is_beside = not text[-1:].isdigit() and (text[0].isdigit() or " " in text or "-" in text)
+    return quantity.unit is not None and not quantity.soft and is_beside
+
+
+def _alike(one: Quantity, other: Quantity) -> bool:
+    """Whether both measure the same, such as a length."""
+    return bool(one.unit and other.unit) and UNITS[one.unit][0] == UNITS[other.unit][0]
+
+
+def changed_dates(pair: PartPair) -> Iterator[str]:
+    source, rewrite = pair.source.dates, pair.rewrite.dates
+    lost = [date for date in source if not any(map(date.agrees, rewrite))]
+    added = [date for date in rewrite if not any(map(date.agrees, source))]
+    if lost and added:
+        ours, theirs = (", ".join(dict.fromkeys(d.text for d in of)) for of in (lost, added))
+        yield f"the part has {ours}; the rewrite has {theirs} instead"
+
+
+def _unit_at(reading: PartReading, quantity: Quantity) -> str | None:
+    """What stands right after the figures, as it is written."""
+    digits = _DIGITS.match(reading.stated, quantity.start)
+    found = digits and _UNIT.match(reading.stated, digits.end())
+    return found[1].replace(" ", "") if found else None
+
+
+def _told(quantities: list[Quantity]) -> str:
+    return ", ".join(dict.fromkeys(quantity.text for quantity in quantities))

@@ -1,0 +1,144 @@
+"""Names, quotations, code and cells of tables that stand in the place of others."""
+
+import re
+from collections.abc import Iterator, Sequence
+from difflib import SequenceMatcher
+
+from synth.rephrasing.exact.readings import PartPair
+from synth.rephrasing.facts.names import names_of
+from synth.rephrasing.facts.quotations import quotations_of, quoted_in
+from synth.rephrasing.facts.text import ReadText, squeeze, words_of
+from synth.rephrasing.fidelity.layers import code_kept
+
+QUOTED_ALIKE = 0.6
+"""How alike a quotation must be to one of the source for a change of it to count."""
+
+SPAN_ALIKE = 0.5
+"""The same of inline code."""
+
+STEM = 4
+"""Letters of a name by which "French" answers for "France"."""
+
+_PEOPLES = (
+    ("welsh", "wales"),
+    ("danish", "denmark"),
+    ("spanish", "spain"),
+    ("dutch", "netherlands"),
+    ("dutch", "holland"),
+    ("greek", "greece"),
+    ("swiss", "switzerland"),
+    ("norwegian", "norway"),
+    ("finnish", "finland"),
+    ("portuguese", "portugal"),
+)
+_OTHER_WORDS = {a: b for pair in _PEOPLES for a, b in (pair, pair[::-1])}
+"""Peoples and countries that do not begin alike."""
+
+_WORD = re.compile(r"[^\W_]+")
+_NUMERIC = re.compile(r"[\d.,\s]+|\d[\w ]*")
+_RULE = re.compile(r"[\s|:-]+")
+_CELLS = re.compile(r"(?<!\\)\|")
+
+
+def changed_names(pair: PartPair) -> Iterator[str]:
+    """A name of the source is gone, and one stands there that nothing in the source begins like.
+    In German every noun has a capital, so nothing is told there."""
+    if pair.rewrite.language == "de":
+        return
+    source, rewrite = pair.source.text, pair.rewrite.text
+    ours, theirs = names_of(source, pair.source.language), names_of(rewrite, pair.rewrite.language)
+    before, after = _words(source), _words(rewrite)
+    lost = [name for key, name in ours.items() if key.isalpha() and not _known(key, after)]
+    added = [
+        name
+        for key, name in theirs.items()
+        if key.replace("-", "").isalpha() and not _known(key, before)
+    ]
+    if lost and added:
+        yield f"the part names {', '.join(lost)}; the rewrite names {', '.join(added)} instead"
+
+
+def _words(text: ReadText) -> set[str]:
+    return set(_WORD.findall(text.text.casefold()))
+
+
+def _known(key: str, words: set[str]) -> bool:
+    return all(
+        any(word.startswith(part[: max(STEM, len(part) - 2)]) for word in words)
+        or _OTHER_WORDS.get(part) in words
+        if len(part) >= STEM
+        else any(part in word for word in words)
+        for part in _WORD.findall(key)
+    )
+
+
+def changed_quotations(pair: PartPair) -> Iterator[str]:
+    """Words in quotation marks that nearly are some of the source's and are not. Speech that a
+    dialogue brings is like none of them."""
+    source = pair.source.text
+    quoted = [words_of(words) for words in quotations_of(source)]
+    together = _bare(" ".join(quoted_in(source)))
+    for words in quotations_of(pair.rewrite.text):
+        if squeeze(words).strip(".,;:!?'") in source.squeezed or _bare(words) in together:
+            continue
+        own = words_of(words)
+        if any(
+            _alike(own, window) >= QUOTED_ALIKE for one in quoted for window in _windows(one, own)
+        ):
+            yield f'the part does not hold the quoted words "{words}"'
+
+
+def _bare(words: str) -> str:
+    """As quotations are compared that the text around them breaks up."""
+    return re.sub(r"[.,]", "", squeeze(words))
+
+
+def _windows(words: Sequence[str], like: Sequence[str]) -> Iterator[Sequence[str]]:
+    """The words, and each run of them that is as long as `like`."""
+    yield words
+    for start in range(len(words) - len(like) + 1):
+        yield words[start : start + len(like)]
+
+
+def _alike(a: Sequence[str], b: Sequence[str]) -> float:
+    return SequenceMatcher(None, a, b, autojunk=False).ratio()
+
+
+def changed_code(pair: PartPair) -> Iterator[str]:
+    """Blocks of code that the source does not have, and inline code that is nearly some of it."""
+    source, rewrite = pair.source.text, pair.rewrite.text
+    for block in code_kept(source, rewrite).added:
+        yield f"the part has no such code: {block}"
+    gone = [span for span in source.spans if squeeze(span) not in rewrite.squeezed]
+    for span in dict.fromkeys(rewrite.spans):
+        if _NUMERIC.fullmatch(span) or squeeze(span) in source.squeezed:
+            continue
+        near = [one for one in gone if _alike(span, one) >= SPAN_ALIKE]
+        if near:
+            yield f"the part has `{near[0]}`; the rewrite has `{span}` instead"
+
+
+def changed_cells(pair: PartPair) -> Iterator[str]:
+    """Rows of a table of the source, told by its head and the first cell, with other cells."""
+    ours, theirs = _tables(pair.source.text), _tables(pair.rewrite.text)
+    for table in theirs:
+        for own in ours:
+            if own[0] != table[0]:
+                continue
+            firsts = {row[0] for row in own[1:]}
+            for row in table[1:]:
+                if row[0] in firsts and row not in own:
+                    yield f"the table has another row for {row[0]}"
+
+
+def _tables(text: ReadText) -> list[list[tuple[str, ...]]]:
+    """Rows of each table in Markdown, its head first, as cells are compared."""
+    found = []
+    for block in text.blocks:
+        lines = block.text.splitlines() if block.kind == "table" else ()
+        rows = [line for line in lines if "|" in line and not _RULE.fullmatch(line)]
+        if rows:
+            found.append(
+                [tuple(map(squeeze, _CELLS.split(row.strip().strip("|")))) for row in rows]
+            )
+    return found
