@@ -117,7 +117,7 @@ def main() -> None:
             simulate=SimulateConfig(tools=PLAYED),
         ),
         EvolveConfig(count=options.tools, specialise=2, batch_size=10, workers=1),
-        RephraseConfig(sources=sources, judge_claims=True, max_failed=1.0, workers=1),
+        RephraseConfig(sources=sources, judge="all", max_failed=1.0, workers=1),
     ]
     for job in jobs:
         with tempfile.TemporaryDirectory() as folder:

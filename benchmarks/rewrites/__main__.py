@@ -20,7 +20,7 @@ from synth.rephrasing.exact.faults import exact_faults
 
 def hard_reasons(part: RewrittenPart) -> list[str]:
     """Kinds of what code finds exact and wrong."""
-    faults = exact_faults(part.source, part.rewrite, kind=part.kind)
+    faults = exact_faults(part.source, part.rewrite)
     return list(dict.fromkeys(fault.kind for fault in faults))
 
 

@@ -1,18 +1,19 @@
-"""The judge of claims, by rule: whether a text says each of some sentences, and where.
+"""The judge of rewritten parts, by rule: whether each sentence of one text is said in the other.
 
-It compares words, numbers and negations with the sentence of the text that shares most with it.
+It compares words, numbers and negations with the sentence of the other that shares most with it.
 What is put in wholly other words it takes for absent, and on top of that it errs at declared rates.
 """
 
 import re
 from typing import Any
 
-from offline_llm.reading.sections import data, json_of, sections
+from offline_llm.reading.sections import sections
 from offline_llm.reading.words import found, sentences, stem_set
 from offline_llm.server.request import ChatRequest
 from offline_llm.settings.settings import OfflineSettings
 from records.seeds import rng_of
 
+_FENCE = re.compile(r"\A`{4,}\w*\n|\n`{4,}(?s:\n.*|)\Z")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _NEGATION = re.compile(r"\b(?:not|never|cannot|no|none|nobody|nothing|without|\w+n't)\b", re.I)
 _SAID = 0.2
@@ -25,18 +26,17 @@ _QUOTED = 12
 
 def judge_claims(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
     read = sections(request)
-    text = str(data(read.get("text", "")))
-    lines = [clause for line in sentences(text) for clause in re.split(r"(?<=;)\s+", line)]
-    verdicts = []
-    for name, sentence in json_of(read, "sentences", {}).items():
-        verdict, line = _decided(str(sentence), lines, text)
-        rng = rng_of(request.key, f"claims:{name}")
-        errors = settings.claims_errors
-        if rng.random() < (errors.blames if verdict == "said" else errors.misses):
-            verdict = "absent" if verdict == "said" else "said"
-        quote = "" if verdict == "absent" else " ".join(line.split()[:_QUOTED])
-        verdicts.append({"id": name, "verdict": verdict, "quote": quote})
-    return {"verdicts": verdicts}
+    part, rewrite = (_FENCE.sub("", read.get(name, "")) for name in ("part", "rewrite"))
+    found: list[dict[str, str]] = []
+    for side, text, other in (("rewrite", rewrite, part), ("part", part, rewrite)):
+        lines = [clause for line in sentences(other) for clause in re.split(r"(?<=;)\s+", line)]
+        for number, sentence in enumerate(sentences(text)):
+            verdict, errors = _decided(sentence, lines, other)[0], settings.claims_errors
+            draw = rng_of(request.key, f"claims:{side}:{number}").random()
+            if draw < errors.blames if verdict == "said" else draw >= errors.misses:
+                quote = " ".join(sentence.split()[:_QUOTED])
+                found.append({"part": "", "rewrite": "", side: quote, "what": verdict})
+    return {"differences": found[:12], "verdict": "unfaithful" if found else "faithful"}
 
 
 def _decided(sentence: str, lines: list[str], text: str) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """Every table of a dataset. Those of texts, of labels and of the run itself are written here."""
 
 from records.tables.episode_tables import EPISODE_TABLES
-from records.tables.schemas import BOOL, FLOAT, INT, JSON, STR, TIME, TableSpec, table
+from records.tables.schemas import BOOL, FLOAT, INT, JSON, STR, STRS, TIME, TableSpec, table
 from records.tables.task_tables import TASK_TABLES
 
 TABLES: dict[str, TableSpec] = {
@@ -55,8 +55,10 @@ TABLES: dict[str, TableSpec] = {
                 "prompt_versions": JSON,
                 "license": STR,
                 "split": STR,
+                "flags": STRS,
             },
             content=True,
+            defaults={"flags": []},
         ),
         table(
             "selection",

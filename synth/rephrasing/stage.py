@@ -20,10 +20,11 @@ from synth.engine.run import Run
 from synth.engine.stages import KEPT, Item, ItemResult, ShardContext, dropped
 from synth.llm.client import LLM
 from synth.prompts.templates import version_of
+from synth.rephrasing.exact.faults import EXACT_VERSION
 from synth.rephrasing.fidelity.checks import Fidelity, fidelity_of, verdict
-from synth.rephrasing.fidelity.claims import judged_claims, prompt_version
 from synth.rephrasing.fidelity.embedded import aligned
 from synth.rephrasing.fidelity.language import language_of
+from synth.rephrasing.fidelity.part_judge import prompt_version
 from synth.rephrasing.sources.sources import source_of
 from synth.rephrasing.sources.texts import SourceText, TextPosition, TextSource
 from synth.rephrasing.structure.chunks import Document, Span, documents_of
@@ -31,9 +32,16 @@ from synth.rephrasing.writing.assignment import ENGLISH, Assigner, Assignment
 from synth.rephrasing.writing.config import RephraseConfig
 from synth.rephrasing.writing.gates import GATES
 from synth.rephrasing.writing.instructions import TRANSLATE
-from synth.rephrasing.writing.parts import PROMPT, DeclinedError, Writer, Written
+from synth.rephrasing.writing.part_checks import PartChecker
+from synth.rephrasing.writing.parts import (
+    PROMPT,
+    DeclinedError,
+    UnfaithfulError,
+    Writer,
+    Written,
+)
 
-STAGE_VERSION = 4
+STAGE_VERSION = 5
 """Raised when the same text would be rewritten otherwise by the same answers."""
 
 NAME = "rephrase"
@@ -115,18 +123,24 @@ class RephraseStage:
             perspective=assigned.perspective,
             context=self.config.context,
             neighbours=self.config.neighbours,
+            check=PartChecker(self.config, shard.llm, item.item_id, kind, assigned.style),
+            may_replace=kind != "maths",
         )
         try:
             written = await writer.write()
         except DeclinedError:
             return dropped("declined")
+        except UnfaithfulError as error:
+            return dropped(error.reason)
         reason, fidelity = await self._checked(
             item, text._replace(text=excerpt), written.text, assigned, shard.llm
         )
         row = self._row(item, text, source_id, excerpt, assigned, written) | {
             **fidelity.columns(),
+            "claims": None,
             "kept": reason is None,
             "drop_reason": reason,
+            "flags": sorted({flag for chunk in written.chunks for flag in chunk.flags}),
         }
         status = KEPT if reason is None else ItemStatus("dropped", reason)
         return ItemResult({"rephrasings": [row]}, status)
@@ -139,7 +153,7 @@ class RephraseStage:
         assigned: Assignment,
         llm: LLM,
     ) -> tuple[str | None, Fidelity]:
-        """Why the rewrite is dropped, if it is. The judge sees only what is not."""
+        """Why the rewrite as a whole is dropped, if it is, and what was measured of it."""
         config, item_id, source = self.config, item.item_id, text.text
         at: At = item.data["at"]
         alignment = None
@@ -155,12 +169,7 @@ class RephraseStage:
             answer=text.answer,
             alignment=alignment,
         )
-        reason = verdict(fidelity, config.fidelity) or self._gated(rewrite)
-        if reason is None and config.judge_claims:
-            claims = await judged_claims(llm, source, rewrite, item=item_id, step="claims")
-            fidelity = fidelity._replace(claims=claims)
-            reason = verdict(fidelity, config.fidelity)
-        return reason, fidelity
+        return verdict(fidelity, config.fidelity) or self._gated(rewrite), fidelity
 
     def _gated(self, text: str) -> str | None:
         return next((name for name in self.config.gates if GATES[name](text)), None)
@@ -225,7 +234,8 @@ def base_of(config: RephraseConfig, assigner: Assigner) -> str:
         TOKEN_COUNTER,
         settings,
         version_of(PROMPT),
-        prompt_version() if config.judge_claims else None,
+        EXACT_VERSION,
+        prompt_version() if config.asks_judge else None,
         assigner.versions,
     )
 

@@ -95,7 +95,7 @@ def test_every_item_is_accounted_for_under_a_misbehaving_endpoint(tmp_path: Path
 def test_the_judge_and_the_embedder_are_asked_where_the_settings_say_so(
     tmp_path: Path, whole: Path
 ) -> None:
-    asked = SMALL.model_copy(update={"judge_claims": True, "align": "embedder"})
+    asked = SMALL.model_copy(update={"judge": "all", "align": "embedder"})
     run_rephrase(tmp_path / "d", asked)
     for folder, roles in (
         (whole, {"rewriter"}),
@@ -104,14 +104,18 @@ def test_the_judge_and_the_embedder_are_asked_where_the_settings_say_so(
         with Dataset.open(folder).connect() as db:
             found = db.execute("select distinct role from llm_calls where stage = 'rephrase'")
             assert {role for [role] in found.fetchall()} == roles
-    rows = Dataset.open(tmp_path / "d").rows("rephrasings")
+    dataset = Dataset.open(tmp_path / "d")
+    rows = list(dataset.rows("rephrasings"))
     assert {row["alignment"]["method"] for row in rows} == {"embedder"}
     for row in rows:
-        claims, reason = row["claims"], row["drop_reason"]
-        assert (claims is None) == (reason is not None and not reason.startswith("claim_")), reason
-        if claims is not None:
-            assert (reason == "claim_added") == bool(claims["added"])
-    assert any(row["drop_reason"] in {"claim_added", "claim_lost"} for row in rows)
+        assert row["flags"] == []
+        for chunk in row["chunks"]:
+            stands = chunk["attempts"] and not chunk["replaced"]
+            assert chunk["verdict"] == ("faithful" if stands else None)
+    dropped = dataset.item_statuses("rephrase").values()
+    shown = [chunk["faults"] for row in rows for chunk in row["chunks"]]
+    given_up = [one.reason for one in dropped]
+    assert any("unfaithful" in faults for faults in shown) or "unfaithful" in given_up
 
 
 @pytest.mark.slow

@@ -1,11 +1,11 @@
 """The list of exact checks, and what they find in a rewritten part.
 
-    exact_faults(source, rewrite, kind="knowledge")   # [ExactFault("number", "the part has ...")]
+    exact_faults(source, rewrite)   # [ExactFault("number", "the part has 3; the rewrite ...")]
 
 A fault is a substitution: something exact of the source is missing, and something of its kind
 stands in its place that the source does not hold. What is missing alone or new alone may come with
 the form (a sum worked out, a label, speech in a dialogue), so it is a hint for a judge and no
-fault, but for new figures that nothing in the source leads to.
+fault.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,6 @@ from synth.rephrasing.exact.words import (
     changed_names,
     changed_quotations,
 )
-from synth.rephrasing.fidelity.checks import TextKind
 
 EXACT_VERSION = 1
 """Raised when other rewrites would have faults: what is written hangs on them, so it is part of an
@@ -38,15 +37,15 @@ class ExactFault(NamedTuple):
     """What is wrong, in words by which a rewriter can mend it."""
 
 
-def exact_faults(source: str, rewrite: str, *, kind: TextKind) -> list[ExactFault]:
+def exact_faults(source: str, rewrite: str) -> list[ExactFault]:
     """Every fault of a rewritten part. Of a translation only numbers, formulas and code are
     compared. Work is bounded by the texts' lengths, and by the squares of few and short lists."""
     pair = PartPair(PartReading(source), PartReading(rewrite))
-    return [ExactFault(name, words[:MOST_EVIDENCE]) for name, words in _found(pair, kind)]
+    return [ExactFault(name, words[:MOST_EVIDENCE]) for name, words in _found(pair)]
 
 
-def _found(pair: PartPair, kind: TextKind) -> Iterator[tuple[ExactKind, str]]:
-    for words in changed_numbers(pair, works_out=kind == "maths"):
+def _found(pair: PartPair) -> Iterator[tuple[ExactKind, str]]:
+    for words in changed_numbers(pair):
         yield "number", words
     for words in changed_formulas(pair):
         yield "formula", words

@@ -11,7 +11,7 @@ ALIKE = 0.7
 """How alike two formulas must be, token by token, for one to stand in the other's place."""
 
 FEWEST_TOKENS = 3
-MOST_TOKENS_APART = 4
+MOST_TOKENS_APART = 6
 
 _RELATIONS = ("=", "<", ">")
 

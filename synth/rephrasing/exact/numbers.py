@@ -9,16 +9,13 @@ from synth.rephrasing.facts.quantities import Quantity
 from synth.rephrasing.facts.units import UNITS
 
 LARGE = 40
-"""A number above, one with decimals or a unit, is not made up by the form of a text."""
-
-MOST_COMPUTED_FROM = 80
-"""Numbers of the source from which it is tried to work out a new one."""
-
-NEARLY = 200
-"""A quotient may be rounded by one part in so many."""
+"""What is added to a number above comes to a sum that a text may give in its place."""
 
 HALF = Fraction(1, 2)
 """Stands in too many idioms to be in anything's place."""
+
+_VERSION = re.compile(r"(?<![\w.])\d{1,6}(?:\.\d{1,6}){2,5}(?![\w.]\d)")
+"""Dates in figures and versions of programs: several dots, and no number."""
 
 _DIGITS = re.compile(r"[-\u2212$\u20ac\u00a3]?[\d.,\u00a0'\u202f]*\d")
 _UNIT = re.compile(
@@ -27,8 +24,9 @@ _UNIT = re.compile(
 )
 
 
-def changed_numbers(pair: PartPair, *, works_out: bool) -> Iterator[str]:
-    """`works_out`: the form may work out more than the source has, as learning notes do."""
+def changed_numbers(pair: PartPair) -> Iterator[str]:
+    """A number that is new alone may be worked out, in ways that no rule foresees: it is no fault
+    unless another one is gone."""
     source, rewrite = pair
     added = [q for q in rewrite.firm if not source.holds(q, implied=True)]
     lost = [q for q in source.firm if not rewrite.holds(q, implied=not added)]
@@ -39,10 +37,13 @@ def changed_numbers(pair: PartPair, *, works_out: bool) -> Iterator[str]:
     swapped = [q for q in added if not _is_sum(Fraction(q.value), gone, known)]
     if lost and (swapped or soft):
         yield f"the part has {_told(lost)}; the rewrite has {_told(swapped or soft)} instead"
-    elif not works_out:
-        new = [q for q in added if _is_telling(q) and not is_worked_out(Fraction(q.value), known)]
-        if new:
-            yield f"the part has nothing of {_told(new)}"
+    ours, theirs = (set(_VERSION.findall(reading.text.text)) for reading in pair)
+    if ours - theirs and theirs - ours:
+        yield f"the part has {_listed(ours - theirs)}; the rewrite has {_listed(theirs - ours)}"
+
+
+def _listed(texts: set[str]) -> str:
+    return ", ".join(sorted(texts))
 
 
 def _is_sum(value: Fraction, gone: set[Fraction], known: set[Fraction]) -> bool:
@@ -50,25 +51,6 @@ def _is_sum(value: Fraction, gone: set[Fraction], known: set[Fraction]) -> bool:
     later", after 1876, is 1878."""
     large = [other for other in known if other > LARGE]
     return any(value in (other + lost, other - lost) for lost in gone for other in large)
-
-
-def _is_telling(quantity: Quantity) -> bool:
-    value = Fraction(quantity.value)
-    return quantity.unit is not None or value > LARGE or value.denominator > 1
-
-
-def is_worked_out(value: Fraction, base: set[Fraction]) -> bool:
-    """Whether one step of arithmetic leads from numbers of `base` to the value, also rounded."""
-    known = sorted(base)[:MOST_COMPUTED_FROM]
-    for a in known:
-        if value in (a + 1, a - 1, 2 * a, 100 - a, a / 2, a * a):
-            return True
-        for b in known:
-            if value in (a + b, a - b, a * b):
-                return True
-            if b and any(abs(value - of) <= abs(value) / NEARLY for of in (a / b, 100 * a / b)):
-                return True
-    return False
 
 
 def changed_units(pair: PartPair) -> Iterator[str]:
@@ -100,7 +82,9 @@ def _has_own_unit(quantity: Quantity) -> bool:
 
 def _alike(one: Quantity, other: Quantity) -> bool:
     """Whether both measure the same, such as a length."""
-    return bool(one.unit and other.unit) and UNITS[one.unit][0] == UNITS[other.unit][0]
+    if one.unit is None or other.unit is None:
+        return False
+    return UNITS[one.unit][0] == UNITS[other.unit][0]
 
 
 def changed_dates(pair: PartPair) -> Iterator[str]:

@@ -1,18 +1,18 @@
-"""Every layer of a rewrite's fidelity, and what of it a rewrite is dropped for.
+"""Every layer of a rewrite's fidelity, what of it a rewrite is dropped for, and what is a hint.
 
     fidelity = fidelity_of(source, rewrite, kind="knowledge")
     reasons_of(fidelity, FidelityConfig())   # ["numbers_lost", "contradicted"]
-    verdict(fidelity, FidelityConfig())      # "numbers_lost", or None: kept
+    verdict(fidelity, FidelityConfig())      # None: kept, since these are hints
+    flags_of(fidelity, FidelityConfig())     # ["numbers_lost", "contradicted"]
 
-Nothing here asks a model: what a judge (`claims.judged_claims`) and an embedder
-(`embedded.aligned`) found is handed in.
+Nothing here asks a model: what an embedder found (`embedded.aligned`) is handed in. The judge
+decides the meaning, part by part (`part_judge`).
 """
 
 from typing import Any, Literal, NamedTuple
 
 from synth.rephrasing.facts.text import ReadText
 from synth.rephrasing.fidelity.alignment import Alignment, aligned_by_words
-from synth.rephrasing.fidelity.claims import Claims
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.fidelity.conflicts import Conflict, conflicts_of
 from synth.rephrasing.fidelity.language import language_of
@@ -66,8 +66,6 @@ class Fidelity(NamedTuple):
     """Words of the longest run that the source holds too; see `overlap.copied`."""
     maths: MathsFidelity | None
     """None for knowledge that holds no formula between marks."""
-    claims: Claims | None
-    """None where no judge was asked."""
 
     def columns(self) -> dict[str, Any]:
         """JSON values, one a layer: for a row."""
@@ -89,7 +87,6 @@ class Fidelity(NamedTuple):
             "repetition": {"source": self.source_repetition, "rewrite": self.repetition},
             "overlap": {"copied": self.copied, "longest": self.longest_copy},
             "maths": None if self.maths is None else _maths(self.maths),
-            "claims": None if self.claims is None else self.claims.columns(),
         }
 
 
@@ -104,13 +101,12 @@ def fidelity_of(
     language: str | None = None,
     answer: str | None = None,
     alignment: Alignment | None = None,
-    claims: Claims | None = None,
 ) -> Fidelity:
     """`language` is what the rewrite should be in; None: its source's. Of a translation only
     numbers, formulas, code, and units and dates as far as they are symbols are compared.
 
     `answer` is the final answer of mathematics; None: what the source marks as such.
-    `alignment` and `claims` are those of models; without the first one words are compared.
+    `alignment` is a model's; without it words are compared.
     """
     ours, theirs = ReadText(source), ReadText(rewrite)
     spoken, heard = language_of(ours.prose), language_of(theirs.prose)
@@ -142,23 +138,27 @@ def fidelity_of(
         maths=maths_kept(ours, theirs, languages=(spoken, heard), answer=answer)
         if kind == "maths" or ours.formulas
         else None,
-        claims=claims,
     )
 
 
 def verdict(fidelity: Fidelity, config: FidelityConfig) -> str | None:
-    """The first reason to drop the rewrite; None: it is kept."""
-    return next(iter(reasons_of(fidelity, config)), None)
+    """The first reason to drop the rewrite, of those that `drop_for` names; None: it is kept."""
+    return next((r for r in reasons_of(fidelity, config) if r in config.drop_for), None)
+
+
+def flags_of(fidelity: Fidelity, config: FidelityConfig) -> list[str]:
+    """The reasons that are hints: a judge looks at what they flag."""
+    return [reason for reason in reasons_of(fidelity, config) if reason not in config.drop_for]
 
 
 def reasons_of(fidelity: Fidelity, config: FidelityConfig) -> list[str]:
-    """Every reason to drop the rewrite, the plainest first."""
+    """Every reason that holds, the plainest first."""
     return [reason for reason, holds in _found(fidelity, config) if holds]
 
 
 def _found(f: Fidelity, config: FidelityConfig) -> list[tuple[str, bool]]:
     told = f.language != "und" and f.wanted_language != "und"
-    claims, alignment = f.claims, f.alignment
+    alignment = f.alignment
     return [
         ("wrong_language", told and f.language != f.wanted_language),
         ("too_short", f.length_ratio < config.min_length),
@@ -177,8 +177,6 @@ def _found(f: Fidelity, config: FidelityConfig) -> list[tuple[str, bool]]:
         *_of_maths(f.maths, config),
         ("contradicted", any(_counts(conflict, config) for conflict in f.conflicts)),
         *_of_alignment(alignment, config),
-        ("claim_added", claims is not None and len(claims.added) > config.max_claims_added),
-        ("claim_lost", claims is not None and len(claims.lost) > config.max_claims_lost),
         ("copied", f.copied > config.max_copied),
     ]
 

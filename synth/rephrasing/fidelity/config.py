@@ -1,12 +1,57 @@
-"""From what on a rewrite is dropped: one threshold a layer, each with its reason for a drop."""
+"""From what on a layer of fidelity speaks up, and which of them drop a rewrite."""
+
+from typing import Literal
 
 from pydantic import Field
 
 from records.config import Config
 
+Reason = Literal[
+    "wrong_language",
+    "too_short",
+    "too_long",
+    "repetitive",
+    "numbers_lost",
+    "numbers_added",
+    "units_changed",
+    "dates_changed",
+    "names_lost",
+    "names_added",
+    "quotation_changed",
+    "code_changed",
+    "table_lost",
+    "heading_lost",
+    "formula_lost",
+    "formula_added",
+    "formula_false",
+    "answer_lost",
+    "contradicted",
+    "sentence_lost",
+    "sentence_added",
+    "misaligned",
+    "copied",
+]
+
+HARD: tuple[Reason, ...] = (
+    "wrong_language",
+    "repetitive",
+    "code_changed",
+    "formula_false",
+    "answer_lost",
+    "copied",
+)
+"""What drops a document by itself. Whatever else is exact was looked at part by part while it was
+written (`synth.rephrasing.exact`)."""
+
 
 class FidelityConfig(Config):
-    """Shares are of the source's facts that the rewrite holds; limits count what it added."""
+    """Shares are of the source's facts that the rewrite holds; limits count what it added. What a
+    layer finds drops the rewrite if `drop_for` names its reason; else it is a flag, which the judge
+    looks at where there is one."""
+
+    drop_for: tuple[Reason, ...] = HARD
+    """Reasons that drop a rewrite. Those of words alone (`contradicted`, `sentence_added` and the
+    like) hold for every second faithful rewrite: they are hints."""
 
     min_numbers: float = Field(default=1.0, ge=0.0, le=1.0)
     """Share of the numbers kept; below: `numbers_lost`."""
@@ -61,7 +106,3 @@ class FidelityConfig(Config):
     """Share of repeated runs of words beyond those of the source; above: `repetitive`."""
     max_copied: float = Field(default=0.9, ge=0.0, le=1.0)
     """Share of the words in runs that the source holds; above: `copied`."""
-    max_claims_added: int = Field(default=0, ge=0)
-    """Claims that the judge found new or contradicted; above: `claim_added`."""
-    max_claims_lost: int = Field(default=0, ge=0)
-    """Claims that the judge found missing; above: `claim_lost`."""

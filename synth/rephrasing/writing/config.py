@@ -9,12 +9,14 @@ from pydantic import Field
 from records.config import Config
 from records.tables.splits import HELDOUT_SHARE
 from synth.engine.job_config import JobConfig, Role
-from synth.llm.settings.config import BudgetConfig, RoleConfig
+from synth.llm.settings.config import OFFLINE, BudgetConfig, RoleConfig
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.writing.gates import GateName
 from synth.rephrasing.writing.parts import PartContext
 
 STAGES = ("rephrase", "selection")
+
+JudgedParts = Literal["flagged", "all", "none"]
 
 DRY_RUN_DOCUMENTS = 6
 
@@ -103,17 +105,25 @@ class RephraseConfig(JobConfig):
     align: Literal["words", "embedder"] = "words"
     """How sentences of source and rewrite are matched: by their words, which costs nothing, or by
     the vectors of the role `embedder`, held to `fidelity.min_similarity` alone."""
-    judge_claims: bool = False
-    """Have the role `judge` look for claims that were added or lost, sentence by sentence, in what
-    the other layers keep."""
+    judge: JudgedParts = "flagged"
+    """Parts whose meaning the role `judge` compares with the source: those that a layer flags,
+    where the judge has an endpoint (or stands in `offline.roles`), all, or none. What it finds
+    unfaithful is shown to the rewriter; what it finds faithful is flagged no more."""
     gates: tuple[GateName, ...] = ("toxicity", "personal_data")
     """What a rewrite is looked through for, by simple rules."""
     selection: SelectionConfig = SelectionConfig()
     """What is dropped when all rewrites are looked at together."""
 
+    @property
+    def asks_judge(self) -> bool:
+        """Whether the judge has a say: always where all parts are its, and where it is to look at
+        what is flagged if somebody plays it."""
+        has_model = self.roles["judge"].base_url != OFFLINE or "judge" in self.offline.roles
+        return self.judge == "all" or (self.judge == "flagged" and has_model)
+
     def roles_asked(self) -> dict[Role, RoleConfig]:
         """Those that the settings give something to do."""
-        idle = {"judge": not self.judge_claims, "embedder": self.align != "embedder"}
+        idle = {"judge": not self.asks_judge, "embedder": self.align != "embedder"}
         return {role: own for role, own in self.roles.items() if not idle.get(role, False)}
 
     def in_small(self) -> "RephraseConfig":

@@ -8,8 +8,8 @@ document fails with it; where it is one of fact the part stays as the source has
 """
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Awaitable, Sequence
+from typing import Literal, NamedTuple, Protocol
 
 from records.errors import ItemError
 from records.sizes import count_tokens
@@ -63,8 +63,18 @@ class PartFault(NamedTuple):
     """Whether it says something else than the source, and is not only of another form."""
 
 
-CheckPart = Callable[[int, str, str], Awaitable[PartFault | None]]
-"""(number of the part, its source, what was written for it) -> what of it is wrong."""
+class PartCheck(NamedTuple):
+    """What was found in a part as it will stand in the document."""
+
+    fault: PartFault | None = None
+    flags: tuple[str, ...] = ()
+    """Hints that nobody has overruled."""
+    verdict: str | None = None
+    """The judge's; None where it was not asked."""
+
+
+class CheckPart(Protocol):
+    def __call__(self, source: str, rewrite: str, /, *, step: str) -> Awaitable[PartCheck]: ...
 
 
 class Chunk(NamedTuple):
@@ -78,6 +88,10 @@ class Chunk(NamedTuple):
     """Reasons for which answers were given back, in order."""
     replaced: bool = False
     """Whether the source stands in its place, since it stayed wrong."""
+    flags: tuple[str, ...] = ()
+    """Hints of the layers that no judge has overruled."""
+    verdict: str | None = None
+    """The judge's on what stands there; None where it was not asked."""
 
 
 class Written(NamedTuple):
@@ -129,7 +143,7 @@ class Writer:
         text = ""
         chunks: list[Chunk] = []
         for number, part in enumerate(self._document.parts):
-            rewritten, attempts, faults, replaced = await self._rewritten(number, part)
+            rewritten, made = await self._rewritten(number, part)
             gap = ""
             if number:
                 gap = self._document.gap_before(number, self._marked[-1], rewritten)
@@ -138,16 +152,15 @@ class Writer:
             restored = self._document.restored(rewritten)
             start = len(text) + len(gap)
             text = f"{text}{gap}{restored}"
-            place = (start, len(text))
-            chunks.append(Chunk(part.span, place, attempts, tuple(faults), replaced))
+            chunks.append(made._replace(text=(start, len(text))))
         return Written(text, chunks, self._prompt_tokens, self._completion_tokens, self._version)
 
-    async def _rewritten(self, number: int, part: TextPart) -> tuple[str, int, list[str], bool]:
-        """Its text with markers, the requests it took, why answers were given back, and whether the
-        source stands in its place."""
+    async def _rewritten(self, number: int, part: TextPart) -> tuple[str, Chunk]:
+        """Its text with markers, and how it came about; where it stands is not known yet."""
         faults: list[str] = []
+        nowhere = (0, 0)
         if part.is_verbatim:
-            return "\n\n".join(self._document.markers(part)), 0, faults, False
+            return "\n\n".join(self._document.markers(part)), Chunk(part.span, nowhere, 0)
         prompt = self._prompt(number, part)
         self._version = prompt.version
         talk = prompt.messages
@@ -161,17 +174,22 @@ class Writer:
             if _CANNOT.fullmatch(answer.content):
                 raise DeclinedError
             rewritten, fault = self._read(answer, part)
+            found = PartCheck()
             if fault is None:
                 restored = self._document.restored(rewritten)
-                fault = await self._check(number, self._document.text_of(part), restored)
+                source = self._document.text_of(part)
+                found = await self._check(source, restored, step=f"part-{number:03d}{again}")
+                fault = found.fault
+            made = Chunk(part.span, nowhere, attempt + 1, tuple(faults))
             if fault is None:
-                return rewritten, attempt + 1, faults, False
+                return rewritten, made._replace(flags=found.flags, verdict=found.verdict)
             faults.append(fault.reason)
             if attempt == REPAIRS and fault.is_of_fact:
                 if part.tokens > self._room:
                     raise UnfaithfulError(fault.reason)
                 self._room -= part.tokens
-                return self._document.work(part), attempt + 1, faults, True
+                kept = made._replace(faults=tuple(faults), replaced=True)
+                return self._document.work(part), kept
             if attempt == REPAIRS:
                 where = f"part {number + 1} of {len(self._document.parts)} of {self._item}"
                 raise ItemError(fault.reason, f"{where}: {fault.words}")

@@ -50,12 +50,11 @@ def test_roles_without_prices_are_named_with_what_to_do(budget: dict[str, Any]) 
 
 
 def test_only_roles_with_something_to_do_need_prices() -> None:
-    idle = of(RephraseConfig, {"all": URL, "rewriter": PRICES}, budget={"usd": 1})
+    idle = of(RephraseConfig, {"all": URL, "rewriter": PRICES}, budget={"usd": 1}, judge="none")
     idle.check_roles()
+    asked = of(RephraseConfig, {"all": URL, "rewriter": PRICES}, budget={"usd": 1})
     with pytest.raises(ConfigError, match=r"roles\.judge has no prices"):
-        of(
-            RephraseConfig, {"all": URL, "rewriter": PRICES}, budget={"usd": 1}, judge_claims=True
-        ).check_roles()
+        asked.check_roles()
 
 
 def test_what_was_recorded_before_prices_could_be_unknown_goes_on() -> None:

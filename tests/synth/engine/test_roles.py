@@ -35,8 +35,8 @@ def of(kind: type[JobConfig], *hosted: str, **settings: Any) -> JobConfig:
         of(EvolveConfig, "generator"),
         of(RephraseConfig),
         of(RephraseConfig, "rewriter"),
-        of(RephraseConfig, "rewriter", "judge", judge_claims=True),
-        of(RephraseConfig, "rewriter", judge_claims=True, offline={"roles": ["judge"]}),
+        of(RephraseConfig, "rewriter", "judge"),
+        of(RephraseConfig, "rewriter", judge="all", offline={"roles": ["judge"]}),
         of(RephraseConfig, "rewriter", "embedder", align="embedder"),
     ],
     ids=lambda config: f"{config.KIND}-{'-'.join(config.roles_asked())}",
@@ -58,9 +58,9 @@ def test_all_offline_all_hosted_and_what_is_meant_may_run(config: JobConfig) -> 
             of(RunConfig, "agent", "user", offline={"roles": ["judge"]}),
             "roles.generator has no endpoint",
         ),
-        (of(RephraseConfig, "rewriter", judge_claims=True), "roles.judge has no endpoint"),
+        (of(RephraseConfig, "rewriter", judge="all"), "roles.judge has no endpoint"),
         (of(RephraseConfig, "rewriter", align="embedder"), "roles.embedder has no endpoint"),
-        (of(RephraseConfig, "judge", judge_claims=True), "roles.rewriter has no endpoint"),
+        (of(RephraseConfig, "judge"), "roles.rewriter has no endpoint"),
     ],
 )
 def test_a_role_that_is_needed_and_left_out_is_named(config: JobConfig, missing: str) -> None:

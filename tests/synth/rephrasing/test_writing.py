@@ -17,7 +17,16 @@ from synth.rephrasing.fidelity.checks import fidelity_of
 from synth.rephrasing.structure.blocks import blocks_of
 from synth.rephrasing.structure.chunks import Document, documents_of
 from synth.rephrasing.writing.instructions import instruction
-from synth.rephrasing.writing.parts import DeclinedError, PartContext, Writer, Written
+from synth.rephrasing.writing.parts import (
+    CheckPart,
+    DeclinedError,
+    PartCheck,
+    PartContext,
+    PartFault,
+    UnfaithfulError,
+    Writer,
+    Written,
+)
 from tests.synth.rephrasing.test_structure import MIXED
 from tests.synth.scripted import Answer, ScriptedApp, model
 
@@ -45,8 +54,19 @@ def echo(body: dict[str, Any]) -> str:
     return said(blocks(body)[2])
 
 
+async def nothing_wrong(source: str, rewrite: str, /, *, step: str) -> PartCheck:
+    return PartCheck()
+
+
 async def _written(
-    app: ScriptedApp, folder: Path, text: str, context: PartContext, neighbours: int = 1
+    app: ScriptedApp,
+    folder: Path,
+    text: str,
+    context: PartContext,
+    neighbours: int = 1,
+    *,
+    check: CheckPart = nothing_wrong,
+    may_replace: bool = True,
 ) -> Written:
     async with model(app, folder, ROLES) as llm:
         return await Writer(
@@ -57,6 +77,8 @@ async def _written(
             perspective=instruction("perspectives", "beginner"),
             context=context,
             neighbours=neighbours,
+            check=check,
+            may_replace=may_replace,
         ).write()
 
 
@@ -159,6 +181,64 @@ def test_a_fault_that_stays_fails_the_document(tmp_path: Path, name: str) -> Non
     with pytest.raises(ItemError) as caught:
         written(lambda body: spoil(blocks(body)[2]), tmp_path, MIXED)
     assert caught.value.reason == reason
+
+
+WRONG = PartFault("number_changed", "the part has 40; the rewrite has 41", is_of_fact=True)
+
+
+def faulty_in(text: str, *, times: int) -> tuple[CheckPart, list[str]]:
+    """A check that finds fault with the part that holds the text, so many times."""
+    looked: list[str] = []
+
+    async def check(source: str, rewrite: str, /, *, step: str) -> PartCheck:
+        if text in source and len(looked) < times:
+            looked.append(rewrite)
+            return PartCheck(WRONG)
+        return PartCheck(flags=("contradicted",) if text in source else ())
+
+    return check, looked
+
+
+def test_a_part_that_says_something_else_is_shown_what_and_mended(tmp_path: Path) -> None:
+    check, looked = faulty_in("valve number 4 ", times=1)
+    app = ScriptedApp(echo)
+    made = asyncio.run(_written(app, tmp_path, LONG, "full", check=check))
+    again = [request for request in app.requests if len(request["messages"]) > 2]
+    assert len(again) == len(looked) == 1
+    assert WRONG.words in again[0]["messages"][-1]["content"]
+    [mended] = [chunk for chunk in made.chunks if chunk.faults]
+    assert (mended.attempts, mended.faults, mended.replaced) == (2, (WRONG.reason,), False)
+    assert mended.flags == ("contradicted",)
+
+
+def test_a_part_that_stays_wrong_stays_as_the_source_has_it(tmp_path: Path) -> None:
+    long = "\n\n".join(
+        f"## Hall {n}\n\nThe valve number {n} opens at {n * 10} degrees. "
+        + " ".join(f"Rule {n}-{k} says that flow {n + k} of hall {n} is closed." for k in range(9))
+        for n in range(1, 25)
+    )
+    check, looked = faulty_in("valve number 4 ", times=9)
+    app = ScriptedApp(lambda body: said(blocks(body)[2].replace("closed", "shut")))
+    made = asyncio.run(_written(app, tmp_path, long, "full", check=check))
+    [replaced] = [chunk for chunk in made.chunks if chunk.replaced]
+    assert replaced.faults == (WRONG.reason,) * len(looked)
+    assert len(looked) == 3
+    assert long[slice(*replaced.source)] == made.text[slice(*replaced.text)]
+    assert "is closed" not in made.text.replace(made.text[slice(*replaced.text)], "")
+
+
+@pytest.mark.parametrize(("text", "may_replace"), [(LONG, False), (MIXED, True)])
+def test_where_the_source_may_not_stand_the_document_is_given_up(
+    tmp_path: Path, text: str, *, may_replace: bool
+) -> None:
+    """Neither in notes of mathematics, nor where more than a tenth would stay as it is."""
+    check, _ = faulty_in("", times=99)
+    writing = _written(
+        ScriptedApp(echo), tmp_path, text, "full", check=check, may_replace=may_replace
+    )
+    with pytest.raises(UnfaithfulError) as caught:
+        asyncio.run(writing)
+    assert caught.value.reason == WRONG.reason
 
 
 def test_a_rewriter_that_cannot_is_not_asked_again(tmp_path: Path) -> None:

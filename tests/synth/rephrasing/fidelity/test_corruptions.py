@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from synth.rephrasing.fidelity.checks import fidelity_of, verdict
+from synth.rephrasing.fidelity.checks import fidelity_of, flags_of, reasons_of, verdict
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.fidelity.corruptions import CORRUPTORS, Corruption, foreign_sentence
 
@@ -49,7 +49,7 @@ def test_list_numbers_are_no_numbers_to_change() -> None:
 
 def test_the_pair_is_faithful() -> None:
     fidelity = fidelity_of(SOURCE, REWRITE, kind="knowledge")
-    assert verdict(fidelity, FidelityConfig()) is None
+    assert reasons_of(fidelity, FidelityConfig()) == []
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_what_layers_of_facts_are_for_they_always_find(kind: str) -> None:
         made = corrupted(kind, seed)
         assert made is not None
         fidelity = fidelity_of(SOURCE, made.text, kind="knowledge")
-        assert verdict(fidelity, FidelityConfig()) is not None, made.what
+        assert reasons_of(fidelity, FidelityConfig()), made.what
 
 
 def test_a_foreign_sentence_is_found() -> None:
@@ -69,6 +69,7 @@ def test_a_foreign_sentence_is_found() -> None:
     made = foreign_sentence(REWRITE, random.Random(1), others=[other])
     assert made is not None
     fidelity = fidelity_of(SOURCE, made.text, kind="knowledge")
-    assert verdict(fidelity, FidelityConfig()) == "sentence_added"
+    assert flags_of(fidelity, FidelityConfig()) == ["sentence_added"]
+    assert verdict(fidelity, FidelityConfig()) is None, "a hint"
     assert fidelity.alignment is not None
     assert fidelity.alignment.weakest_rewrite[0][1] == other

@@ -1,0 +1,57 @@
+"""A rewritten part against its source: what is exact by code, the meaning by layers and a judge.
+
+Exact faults come first, since they need nobody. Then the layers flag what may be meant otherwise.
+Where there is a judge it looks at what they flag, or at all parts, and its word stands over theirs.
+"""
+
+import asyncio
+
+from synth.llm.client import LLM
+from synth.rephrasing.exact.faults import exact_faults
+from synth.rephrasing.fidelity.checks import TextKind, fidelity_of, flags_of
+from synth.rephrasing.fidelity.part_judge import judged_part
+from synth.rephrasing.writing.config import RephraseConfig
+from synth.rephrasing.writing.instructions import Instruction
+from synth.rephrasing.writing.parts import PartCheck, PartFault
+
+UNFAITHFUL = "unfaithful"
+"""The reason of a part that means something else, by the judge."""
+
+
+class PartChecker:
+    """A `CheckPart` for the parts of one rewrite."""
+
+    def __init__(
+        self, config: RephraseConfig, llm: LLM, item: str, kind: TextKind, style: Instruction
+    ) -> None:
+        self._config = config
+        self._llm = llm
+        self._item = item
+        self._kind: TextKind = kind
+        self._form = style.text.partition("\n")[0]
+
+    async def __call__(self, source: str, rewrite: str, /, *, step: str) -> PartCheck:
+        fault, flags = await asyncio.to_thread(self._by_code, source, rewrite)
+        if fault is not None:
+            return PartCheck(fault)
+        if not self._config.asks_judge or (self._config.judge == "flagged" and not flags):
+            return PartCheck(flags=flags)
+        judged = await judged_part(
+            self._llm,
+            source,
+            rewrite,
+            form=self._form,
+            item=self._item,
+            step=f"judge-{step}",
+        )
+        if judged.verdict == UNFAITHFUL:
+            words = f"it does not say what the part says: {judged.told()}"
+            return PartCheck(PartFault(UNFAITHFUL, words, is_of_fact=True), verdict=UNFAITHFUL)
+        return PartCheck(verdict=judged.verdict)
+
+    def _by_code(self, source: str, rewrite: str) -> tuple[PartFault | None, tuple[str, ...]]:
+        if faults := exact_faults(source, rewrite):
+            words = "; ".join(fault.evidence for fault in faults)
+            return PartFault(f"{faults[0].kind}_changed", words, is_of_fact=True), ()
+        fidelity = fidelity_of(source, rewrite, kind=self._kind)
+        return None, tuple(flags_of(fidelity, self._config.fidelity))
