@@ -124,21 +124,22 @@ def _check_own(
     known = {word.lower() for source in shown for word in _WORD.findall(source)}
     numbers = _in_formulas(known)
 
-    def lacks(text: str, hidden: frozenset[str]) -> bool:
+    def lacks(text: str, hidden: frozenset[str], free: frozenset[str] = frozenset()) -> bool:
         words = [word for word in _WORD.findall(text) if word.lower() not in known]
         words = [word for word in words if word not in NO_CHOICE]
         words = [word for word in words if not (_is_number(word) and float(word) in numbers)]
-        return any(_must_be_shown(word, hidden) for word in words)
+        return any(_must_be_shown(word, hidden, free) for word in words)
 
+    grammar = grammar_words()
     if not by_rule:
-        if lacks(value, secret.words):
+        if lacks(value, secret.words, grammar):
             raise failure
         return
     for literal in (own or other for own, other in _LITERAL.findall(value)):
         bare = literal.strip(_ANYTHING)
         if not any(shows(source, bare) for source in shown) and lacks(bare, secret.words):
             raise failure
-    if lacks(_LITERAL.sub(" ", value), secret.values - grammar_words()):
+    if lacks(_LITERAL.sub(" ", value), secret.values - grammar, grammar):
         raise failure
 
 
@@ -149,10 +150,10 @@ def _is_path_of(value: str, shown: Sequence[str]) -> bool:
     return len(parts) > 1 and all(any(part in source for source in shown) for part in parts)
 
 
-def _must_be_shown(word: str, secret: frozenset[str]) -> bool:
-    """Numbers, names, and whatever rows hold: nobody makes these up."""
-    is_name = word[:1].isupper() and not word.isupper()
-    is_name = is_name and word.lower() not in grammar_words()
+def _must_be_shown(word: str, secret: frozenset[str], free: frozenset[str]) -> bool:
+    """Numbers, names, and whatever rows hold: nobody makes these up. Of names those that are `free`
+    are none."""
+    is_name = word[:1].isupper() and not word.isupper() and word.lower() not in free
     return _is_number(word) or is_name or word.lower() in secret
 
 

@@ -153,12 +153,13 @@ def test_the_grammar_of_a_query_is_no_secret_of_rows_that_hold_its_words(
         "SELECT * FROM invoices WHERE kind = 'order'",
         "SELECT * FROM accessories WHERE supplier = falk",
         "SELECT * FROM invoices WHERE amount > 480",
+        "SELECT * FROM invoices WHERE customer = 'Grant'",
     ],
 )
 def test_a_value_in_a_query_has_to_be_known(query: str) -> None:
     with pytest.raises(UnprovedError, match="underivable_argument"):
         queried("what there is", query)
-    told = "Falk, R-120, an order over 480"
+    told = "Falk, Grant, R-120, an order over 480"
     assert queried("what there is", query, told) == ("1.query",)
 
 
