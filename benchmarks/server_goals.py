@@ -25,7 +25,7 @@ from benchmarks.measured import show
 from benchmarks.server_imports import LISTED, config_of, installed_at
 from flows.runtime.open_run import open_run
 from records.store.dataset import Dataset
-from synth.engine.job_config import OfflineConfig
+from synth.engine.job_config import OfflineConfig, Role
 from synth.judging.config import JudgingConfig
 from synth.llm.settings.config import ModelConfig, RoleConfig
 from synth.pipeline.config import RunConfig
@@ -39,7 +39,7 @@ SEARCHING = ("start", "calls", "goals", "told")
 WANTED = 8
 """Goals of a server after which no more are asked for."""
 
-ROLES = ("generator", "agent", "user", "judge", "simulator")
+ROLES: tuple[Role, ...] = ("generator", "agent", "user", "judge", "simulator")
 
 
 def is_anything(body: dict[str, Any]) -> bool:
@@ -51,7 +51,7 @@ def is_search(body: dict[str, Any]) -> bool:
     return form.get("json_schema", {}).get("name") in SEARCHING
 
 
-def every_role(url: str) -> dict[str, RoleConfig]:
+def every_role(url: str) -> dict[Role, RoleConfig]:
     """All roles at one endpoint, where a player by hand may take minutes for an answer."""
     role = RoleConfig(base_url=url, models=(ModelConfig(name="offline-model"),), timeout_s=3_600)
     return dict.fromkeys(ROLES, role)
