@@ -1,5 +1,8 @@
 """An endpoint before two others: some requests go to a language model, the rest to the offline
-model."""
+model.
+
+The language model's key, where it asks for one, is the environment variable `SYNTH_BENCHMARK_KEY`.
+"""
 
 import json
 import os
@@ -29,7 +32,7 @@ class Elsewhere:
             timeout=3_600,
         )
         self.answers: list[str] = []
-        """What the other endpoint has answered, as it was sent."""
+        """What the other endpoint has answered, as it was sent; no refusals."""
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -41,7 +44,8 @@ class Elsewhere:
             await self._offline(scope, _once(body), send)
             return
         answer = await self._client.post("chat/completions", json=asked | {"model": self._model})
-        self.answers.append(answer.text)
+        if answer.is_success:
+            self.answers.append(answer.text)
         headers = [(b"content-type", b"application/json")]
         await send(
             {"type": "http.response.start", "status": answer.status_code, "headers": headers}

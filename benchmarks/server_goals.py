@@ -25,7 +25,7 @@ from benchmarks.measured import show
 from benchmarks.server_imports import LISTED, config_of, installed_at
 from flows.runtime.open_run import open_run
 from records.store.dataset import Dataset
-from synth.engine.job_config import OfflineConfig
+from synth.engine.job_config import OfflineConfig, Role
 from synth.judging.config import JudgingConfig
 from synth.llm.settings.config import ModelConfig, RoleConfig
 from synth.pipeline.config import RunConfig
@@ -39,8 +39,7 @@ SEARCHING = ("start", "calls", "goals", "told")
 WANTED = 8
 """Goals of a server after which no more are asked for."""
 
-
-ROLES = ("generator", "agent", "user", "judge", "simulator")
+ROLES: tuple[Role, ...] = ("generator", "agent", "user", "judge", "simulator")
 
 
 def is_anything(body: dict[str, Any]) -> bool:
@@ -52,9 +51,13 @@ def is_search(body: dict[str, Any]) -> bool:
     return form.get("json_schema", {}).get("name") in SEARCHING
 
 
-def settings(definition: Path, url: str, num_tasks: int) -> RunConfig:
-    # a player by hand takes minutes for an answer
+def every_role(url: str) -> dict[Role, RoleConfig]:
+    """All roles at one endpoint, where a player by hand may take minutes for an answer."""
     role = RoleConfig(base_url=url, models=(ModelConfig(name="offline-model"),), timeout_s=3_600)
+    return dict.fromkeys(ROLES, role)
+
+
+def settings(definition: Path, url: str, num_tasks: int) -> RunConfig:
     return RunConfig(
         name=definition.stem,
         domains=(),
@@ -64,7 +67,7 @@ def settings(definition: Path, url: str, num_tasks: int) -> RunConfig:
         server_goals=ServerGoalsConfig(wanted=WANTED),
         tasks=TaskConfig(personas_per_block=4),
         judging=JudgingConfig(perturbed_share=0.0),
-        roles=dict.fromkeys(ROLES, role),
+        roles=every_role(url),
         offline=OfflineConfig(roles=()),
     )
 

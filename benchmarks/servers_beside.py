@@ -18,7 +18,7 @@ from typing import Any
 from benchmarks.difficulty import served
 from benchmarks.elsewhere import Elsewhere
 from benchmarks.measured import show
-from benchmarks.server_goals import defined
+from benchmarks.server_goals import defined, every_role
 from benchmarks.server_imports import LISTED
 from flows.runtime.open_run import open_run
 from records.store.dataset import Dataset
@@ -26,7 +26,6 @@ from sandboxes.mcp.importing import import_server
 from sandboxes.mcp.launch import load_server
 from synth.engine.job_config import OfflineConfig
 from synth.judging.config import JudgingConfig
-from synth.llm.settings.config import ModelConfig, RoleConfig
 from synth.pipeline.config import RunConfig
 from synth.pipeline.stages import STAGES
 from synth.tasks.servers.config import ServerGoalsConfig
@@ -34,8 +33,6 @@ from tool_specs.domains.taxonomy import load_taxonomy
 
 OWN_TEXT = 40
 """Characters from which a text that the endpoint wrote tells its requests from others."""
-
-ROLES = ("generator", "agent", "user", "judge", "simulator")
 
 
 class About:
@@ -77,8 +74,6 @@ def _strings(value: Any) -> list[str]:
 
 
 def settings(definitions: list[Path], url: str, num_tasks: int) -> RunConfig:
-    # a player by hand takes minutes for an answer
-    role = RoleConfig(base_url=url, models=(ModelConfig(name="offline-model"),), timeout_s=3_600)
     return RunConfig(
         name="beside",
         domains=("all",),
@@ -87,7 +82,7 @@ def settings(definitions: list[Path], url: str, num_tasks: int) -> RunConfig:
         num_tasks=num_tasks,
         server_goals=ServerGoalsConfig(wanted=6, rounds=1),
         judging=JudgingConfig(perturbed_share=0.0),
-        roles=dict.fromkeys(ROLES, role),
+        roles=every_role(url),
         offline=OfflineConfig(roles=()),
     )
 
@@ -115,6 +110,8 @@ async def measure(given: argparse.Namespace) -> None:
     others = {tool.name for domain in load_taxonomy() for tool in domain.file.tools}
     others |= {row["name"] for row in await import_server(load_server(other))}
     own = {row["name"] for row in await import_server(load_server(played))} - others
+    if not own:
+        raise SystemExit(f"{given.played} has no tool that no domain and not {given.other} has")
     about = About(own)
     app = about.app = Elsewhere(given.endpoint, given.model, about)
     async with served(app) as url:

@@ -41,7 +41,7 @@ not what came of them."""
 
 SQLITE = b"SQLite format 3\0"
 KEYS = ("id", "uuid", "key", "name", "slug", "path", "title")
-"""Members by which rows are told apart, where most rows have one and no two the same."""
+"""Members by which rows are told apart, where half of them or more have one and no two the same."""
 
 MAX_DEPTH = 24
 NAMED = 5
@@ -227,12 +227,12 @@ def listed(values: list[Any], entity: str) -> dict[str, dict[str, dict[str, Any]
 
 def keyed(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     """Rows by the first member that tells them apart, else by all their plain values together,
-    else by their number. Rows without the member that most have go by their values: one of them
-    gives no other row another name."""
+    else by their number. Rows without a member that half of them have go by their values: one of
+    them gives no other row another name."""
     members = {member for row in rows for member in row}
     for key in (*KEYS, *sorted(k for k in members if k.endswith(("_id", "Id", "ID")))):
         having = [row for row in rows if isinstance(row.get(key), str | int)]
-        if 2 * len(having) > len(rows):
+        if having and 2 * len(having) >= len(rows):
             found = {str(row[key]): without(row, key) for row in having}
             found |= {plainly(row): row for row in rows if key not in row}
             if len(found) == len(rows):

@@ -330,6 +330,17 @@ class ServerConfig(Config):
         return self
 
     @model_validator(mode="after")
+    def _one_fixture_is_made_from_words(self) -> Self:
+        """Tools fill the server once, so that of other fixtures nobody would read the words."""
+        others = [name for name, one in self.fixtures.items() if one.description]
+        if others := sorted({*others} - {"default"}):
+            raise ValueError(
+                f"fixtures {', '.join(others)} have a description, which only `default` may have; "
+                "give them a folder, files or a setup"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _the_way_out_is_ours(self) -> Self:
         names = {*self.secrets, *(self.env if self.hosts else ())}
         if taken := sorted(name for name in names if is_set_by_us(name)):

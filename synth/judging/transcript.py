@@ -50,7 +50,7 @@ def material_of(
     the agent was offered."""
     instructions, transcript = instructions_of(messages), transcript_of(messages, calls)
     offered, changes = tools_shown(tools), changes_of(calls)
-    is_on_server = any(call.get("executed_by") == "mcp" for call in calls)
+    is_on_server = any(call.get("executed_by") in ("mcp", "cassette") for call in calls)
     shown = {
         "instructions": instructions,
         "tools": offered,

@@ -124,21 +124,22 @@ def _check_own(
     known = {word.lower() for source in shown for word in _WORD.findall(source)}
     numbers = _in_formulas(known)
 
-    def lacks(text: str, hidden: frozenset[str]) -> bool:
+    def lacks(text: str, hidden: frozenset[str], free: frozenset[str] = frozenset()) -> bool:
         words = [word for word in _WORD.findall(text) if word.lower() not in known]
         words = [word for word in words if word not in NO_CHOICE]
-        words = [word for word in words if not (word[0].isdigit() and float(word) in numbers)]
-        return any(_must_be_shown(word, hidden) for word in words)
+        words = [word for word in words if not (_is_number(word) and float(word) in numbers)]
+        return any(_must_be_shown(word, hidden, free) for word in words)
 
+    grammar = grammar_words()
     if not by_rule:
-        if lacks(value, secret.words):
+        if lacks(value, secret.words, grammar):
             raise failure
         return
     for literal in (own or other for own, other in _LITERAL.findall(value)):
         bare = literal.strip(_ANYTHING)
         if not any(shows(source, bare) for source in shown) and lacks(bare, secret.words):
             raise failure
-    if lacks(_LITERAL.sub(" ", value), secret.values - grammar_words()):
+    if lacks(_LITERAL.sub(" ", value), secret.values - grammar, grammar):
         raise failure
 
 
@@ -149,11 +150,16 @@ def _is_path_of(value: str, shown: Sequence[str]) -> bool:
     return len(parts) > 1 and all(any(part in source for source in shown) for part in parts)
 
 
-def _must_be_shown(word: str, secret: frozenset[str]) -> bool:
-    """Numbers, names, and whatever rows hold: nobody makes these up."""
-    is_name = word[:1].isupper() and not word.isupper()
-    is_name = is_name and word.lower() not in grammar_words()
-    return word[0].isdigit() or is_name or word.lower() in secret
+def _must_be_shown(word: str, secret: frozenset[str], free: frozenset[str]) -> bool:
+    """Numbers, names, and whatever rows hold: nobody makes these up. Of names those that are `free`
+    are none."""
+    is_name = word[:1].isupper() and not word.isupper() and word.lower() not in free
+    return _is_number(word) or is_name or word.lower() in secret
+
+
+def _is_number(word: str) -> bool:
+    """Of a `_WORD`. A raised or a circled digit, as in 10² or ①, is none that can be read."""
+    return word[0].isdecimal()
 
 
 @lru_cache
@@ -167,7 +173,7 @@ def grammar_words() -> frozenset[str]:
 def _in_formulas(known: Iterable[str]) -> set[float]:
     """Numbers that a formula may hold where these words are known: a percentage is also written as
     a share, or as the factor by which something grows or shrinks."""
-    given = [float(word) for word in known if word[0].isdigit()]
+    given = [float(word) for word in known if _is_number(word)]
     shares = (form for x in given for form in (x / 100, 1 + x / 100, 1 - x / 100))
     return {*IN_FORMULAS, *(round(share, 9) for share in shares)}
 

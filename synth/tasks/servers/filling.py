@@ -127,6 +127,8 @@ async def make_start(
             files = await _ended_files(server, names)
         except ConfigError as error:
             return [rows | {"drop_reason": "too_large", "detail": str(error)[:500]}]
+        if not files:  # what the state tells is what its own probes print
+            return [rows | {"drop_reason": "not_in_workspace"}]
     again = with_starts(config, {item_id: files}).model_copy(update={"start": item_id})
     async with open_live(again) as server:
         lost = _missing(state, await server.state())

@@ -69,7 +69,8 @@ class _Found:
         whole, calls = digest(proposed), digest(proposed["calls"])
         is_new = whole not in self._proposed and calls not in self._standing
         self._proposed.add(whole)
-        self._standing.add(calls)
+        if is_new:  # else these calls stand already, or were dropped and may come again
+            self._standing.add(calls)
         return is_new
 
     def add(

@@ -29,6 +29,9 @@ from synth.tasks.servers.drafting import ServerDraft, label_of
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?![\w.]*\w)")
 """In an answer, standing by itself."""
 
+LONGEST_NUMBER = 300
+"""Characters of one that is read as a number: nobody passes on a longer one by its value."""
+
 
 class PlayedGoals(NamedTuple):
     """What executing goals one after the other on one server came to."""
@@ -218,7 +221,8 @@ def _with_numbers(call: EpisodeCall) -> EpisodeCall:
 
 def numbers_in(text: str) -> list[int | float]:
     """Those that stand by themselves in the text."""
-    return [float(found) if "." in found else int(found) for found in NUMBER.findall(text)]
+    found = [number for number in NUMBER.findall(text) if len(number) <= LONGEST_NUMBER]
+    return [float(number) if "." in number else int(number) for number in found]
 
 
 def _need_missing(draft: Draft, shown: Iterable[Any]) -> None:

@@ -37,6 +37,10 @@ def parameters(config, goal) -> set[str]:
             "name: x\ncommand: [a]\ngoals: [{id: g, wish: '{s}', calls: [{tool: t}]}]",
             r"names \['s'\]",
         ),
+        (
+            "name: x\ncommand: [a]\nfixtures: {default: {}, shop: {description: a shop}}",
+            "fixtures shop have a description, which only `default` may have",
+        ),
     ],
 )
 def test_a_wrong_definition_is_refused_with_file_and_field(

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -70,8 +71,11 @@ def test_json_is_rows_and_the_first_row_is_named_like_the_next(tmp_path: Path) -
     assert (change["op"], change["entity"], change["id"]) == ("create", "lines.jsonl:cat", "Mu")
 
 
-def test_a_row_without_the_id_of_the_others_gives_them_no_other_name(tmp_path: Path) -> None:
-    rows: list[dict[str, Any]] = [{"id": n, "name": name} for n, name in enumerate("abc")]
+@pytest.mark.parametrize("names", ["abc", "a"])
+def test_a_row_without_the_id_of_the_others_gives_them_no_other_name(
+    tmp_path: Path, names: str
+) -> None:
+    rows: list[dict[str, Any]] = [{"id": n, "name": name} for n, name in enumerate(names)]
     (tmp_path / "l.json").write_text(json.dumps(rows))
     before = state(tmp_path)
     (tmp_path / "l.json").write_text(json.dumps([*rows, {"name": "d", "stars": 3}]))

@@ -8,10 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synth.judging.transcript import (
+    FILES_ALONE,
     as_read,
     changes_of,
     instructions_of,
     is_quoted,
+    material_of,
     quotable,
     tools_shown,
     transcript_of,
@@ -47,6 +49,17 @@ def test_changes_say_who_changed_what_and_leave_out_what_changed_nothing() -> No
         {"tool": "rent", "by": "agent", "changed": [change]},
         {"tool": "moor", "by": "user", "changed": [change]},
     ]
+
+
+@pytest.mark.parametrize(
+    ("by", "is_told"), [("mcp", True), ("cassette", True), ("state_machine", False)]
+)
+def test_beside_the_changes_of_a_real_server_stands_what_is_not_seen(
+    by: str, *, is_told: bool
+) -> None:
+    made = {**call("post", []), "tool_call_id": "c", "executed_by": by}
+    changes = material_of([], [made], []).shown["changes"]
+    assert (changes == [FILES_ALONE]) is is_told
 
 
 def test_of_tools_the_name_and_the_description_are_shown() -> None:

@@ -10,6 +10,7 @@ from synth.rubrics.built_in import EpisodeCall
 from synth.tasks.proof.proving import UnprovedError
 from synth.tasks.servers.derivable import choices_of, composed_in
 from synth.tasks.servers.drafting import goal_of
+from synth.tasks.servers.proving import numbers_in
 from synth.tasks.servers.trying import TriedGoal
 
 
@@ -38,6 +39,14 @@ def composed(said: str, expression: str) -> tuple[str, ...]:
 )
 def test_powers_units_and_percentages_need_not_be_said(said: str, expression: str) -> None:
     assert composed(said, expression) == ("0.expression",)
+
+
+def test_raised_and_circled_digits_are_no_numbers() -> None:
+    assert composed("① what 10² and 3 are together", "(10^2)+3 # ②") == ("0.expression",)
+
+
+def test_a_number_of_thousands_of_digits_is_not_read() -> None:
+    assert numbers_in(f"{'9' * 5_000}, which has 5000 digits") == [5_000]
 
 
 def test_another_number_has_to_be_said() -> None:
@@ -144,12 +153,13 @@ def test_the_grammar_of_a_query_is_no_secret_of_rows_that_hold_its_words(
         "SELECT * FROM invoices WHERE kind = 'order'",
         "SELECT * FROM accessories WHERE supplier = falk",
         "SELECT * FROM invoices WHERE amount > 480",
+        "SELECT * FROM invoices WHERE customer = 'Grant'",
     ],
 )
 def test_a_value_in_a_query_has_to_be_known(query: str) -> None:
     with pytest.raises(UnprovedError, match="underivable_argument"):
         queried("what there is", query)
-    told = "Falk, R-120, an order over 480"
+    told = "Falk, Grant, R-120, an order over 480"
     assert queried("what there is", query, told) == ("1.query",)
 
 

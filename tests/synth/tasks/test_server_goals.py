@@ -213,6 +213,15 @@ def test_goals_are_kept_by_what_executing_them_shows() -> None:
 
 
 @pytest.mark.slow
+def test_what_was_dropped_may_come_again_mended_even_after_it_came_unmended() -> None:
+    unsaid = {**PHONE, "said": [{"label": "days", "value": 12}]}
+    rows, _, _ = asyncio.run(found(LOANS, [unsaid, unsaid, PHONE, PHONE]))
+    assert [row["drop_reason"] for row in rows] == ["not_said", "repeats", "repeats", None], (
+        "those that stand are read last"
+    )
+
+
+@pytest.mark.slow
 def test_a_form_is_kept_where_another_world_shows_that_the_state_decides() -> None:
     rows, _, _ = asyncio.run(found(LOANS, [DEAREST, UNSHOWN]))
     dearest, unshown = rows

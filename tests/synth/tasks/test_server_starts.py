@@ -235,6 +235,36 @@ def test_the_empty_parts_of_a_joined_server_are_filled_and_the_others_stay(tmp_p
     asyncio.run(run())
 
 
+PINS = """
+from mcp.server import MCPServer
+
+server = MCPServer("pins")
+PINS = []
+
+@server.tool()
+def add_list(name: str) -> str:
+    \"\"\"Pin a list up.\"\"\"
+    PINS.append(name)
+    return f"{len(PINS)} pinned"
+
+server.run()
+"""
+"""Keeps everything in its memory."""
+
+
+def test_a_part_that_keeps_nothing_in_its_workspace_gives_no_start(tmp_path: Path) -> None:
+    (tmp_path / "pins.py").write_text(PINS)
+    definition = {
+        "command": "python pins.py",
+        "probes": {"wall": ["echo", "a wall"]},
+        "fixtures": {"default": {"description": "two lists"}},
+    }
+    (tmp_path / "pins.yaml").write_text(json.dumps(definition))
+    config = joined_in(tmp_path, "pins.yaml", "contacts.yaml")
+    [row], _, _ = asyncio.run(start_of(config, Neighbour()))
+    assert (row["drop_reason"], row["num_rows"]) == ("not_in_workspace", 1)
+
+
 def test_a_server_that_has_something_already_is_not_filled() -> None:
     config = server_of_command(f"python {PROGRAMS / 'loan_server.py'}")
     rows, _, author = asyncio.run(start_of(config))
