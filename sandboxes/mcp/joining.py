@@ -82,7 +82,10 @@ class JoinedServerConfig(ServerConfig):
         seed = {key: value for key, value in (wanted or {}).items() if key == "seed"}
         start = self.start if wanted is None else wanted.get("start", "")
         if start and not any(start in part.starts for part in self.parts):
-            raise ConfigError(f"server {self.name} has no start {start!r}: the dataset lacks it")
+            raise ConfigError(
+                f"server {self.name} has no start {start!r}: the dataset lacks it; "
+                "the run's own command makes it again"
+            )
         return [
             (
                 part,

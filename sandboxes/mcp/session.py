@@ -336,7 +336,10 @@ def fixture_of(config: ServerConfig, wanted: Mapping[str, Any] | None) -> Fixtur
     if not start:
         return fixture
     if start not in config.starts:
-        raise ConfigError(f"server {config.name} has no start {start!r}: the dataset lacks it")
+        raise ConfigError(
+            f"server {config.name} has no start {start!r}: the dataset lacks it; "
+            "the run's own command makes it again"
+        )
     # what the setup did is in it already
     return Fixture(contents=config.starts[start])
 

@@ -23,7 +23,7 @@ from synth.tasks.servers.proving import NUMBER
 from synth.tasks.servers.trying import TriedGoal
 
 _WORD = re.compile(r"\d+(?:\.\d+)?|[^\W\d]\w*")
-_BY_RULE = re.compile(r"[^\w\s.,'/@:-]")
+_BY_RULE = re.compile(r"[^\w\s.,?!'/@:-]")
 """Signs of a text that is written by rules of its own, such as a query or a formula."""
 
 MANY_WORDS = 4

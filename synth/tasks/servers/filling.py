@@ -28,7 +28,7 @@ from synth.tasks.servers.looking import CALL, about, cut, in_short, shown_tool, 
 from synth.tasks.servers.shared import parts_told
 from synth.tasks.servers.trying import drawing
 
-STAGE_VERSION = 1
+STAGE_VERSION = 2
 PROMPT = "server_start"
 
 ROUNDS = 3

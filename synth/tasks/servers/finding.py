@@ -28,7 +28,7 @@ from synth.tasks.servers.proposals import TOLD_SCHEMA, bare_label, goal_from, sc
 from synth.tasks.servers.shared import check_parts, check_shared, parts_told
 from synth.tasks.servers.trying import OpenFresh, TriedGoal, TriedTwin, drawing, try_goal, try_twin
 
-STAGE_VERSION = 1
+STAGE_VERSION = 2
 _FIGURE = re.compile(r"-?(?:0|[1-9]\d{0,11})(?:\.\d+)?")
 PROMPT, TOLD_PROMPT = "server_goals", "server_told"
 PROMPTS = (looking.PROMPT, PROMPT, TOLD_PROMPT)
