@@ -4,7 +4,9 @@ import re
 from collections.abc import Iterator
 from fractions import Fraction
 
+from synth.rephrasing.exact.calendar import days_in, months_in
 from synth.rephrasing.exact.readings import PartPair, PartReading
+from synth.rephrasing.facts.dates import dates_of
 from synth.rephrasing.facts.quantities import Quantity
 from synth.rephrasing.facts.units import UNITS
 
@@ -16,6 +18,13 @@ HALF = Fraction(1, 2)
 
 _VERSION = re.compile(r"(?<![\w.])\d{1,6}(?:\.\d{1,6}){2,5}(?![\w.]\d)")
 """Dates in figures and versions of programs: several dots, and no number."""
+
+_RATE = re.compile(
+    r"(?: [^\W\d]{1,20}){0,2} (?:per|a|an|each|every|pro|par|por|al) "
+    r"(second|minute|hour|day|week|month|year|Sekunde|Minute|Stunde|Tag|Woche|Monat|Jahr|seconde"
+    r"|heure|jour|semaine|mois|segundo|minuto|hora|d\u00eda|semana|mes|a\u00f1o)\b",
+    re.IGNORECASE,
+)
 
 _DIGITS = re.compile(r"[-\u2212$\u20ac\u00a3]?[\d.,\u00a0'\u202f]*\d")
 _UNIT = re.compile(
@@ -64,13 +73,22 @@ def changed_units(pair: PartPair) -> Iterator[str]:
         written = _unit_at(rewrite, quantity)
         known = [_unit_at(source, q) for q in same]
         told = " or ".join(dict.fromkeys(q.text for q in same))
-        if written and "/" in written:
+        rate, rates = _rate_at(rewrite, quantity), [_rate_at(source, q) for q in same]
+        if rate and all(rates) and rate not in rates:
+            yield f"the part has {told} a {rates[0]}; the rewrite has {quantity.text} a {rate}"
+        elif written and "/" in written:
             if written not in known and all(unit and "/" in unit for unit in known):
                 yield f"the part has {told}; the rewrite has {quantity.text}{written}"
         elif _has_own_unit(quantity) and quantity.measured not in source.measured:
             is_other = all(q.unit for q in same) or any(_alike(q, quantity) for q in same)
             if is_other:
                 yield f"the part has {told}; the rewrite has {quantity.text}"
+
+
+def _rate_at(reading: PartReading, quantity: Quantity) -> str | None:
+    """The time for which the quantity is told: "a day" of "40 litres a day"."""
+    found = _RATE.match(reading.stated, quantity.end)
+    return found[1].lower() if found else None
 
 
 def _has_own_unit(quantity: Quantity) -> bool:
@@ -94,6 +112,15 @@ def changed_dates(pair: PartPair) -> Iterator[str]:
     if lost and added:
         ours, theirs = (", ".join(dict.fromkeys(d.text for d in of)) for of in (lost, added))
         yield f"the part has {ours}; the rewrite has {theirs} instead"
+    for what, named in (("month", _months), ("weekday", days_in)):
+        before, after = (named(r.stated, r.language) for r in pair)
+        if before - after and after - before:
+            yield f"the rewrite names another {what} than the part"
+
+
+def _months(text: str, language: str) -> set[int]:
+    """Those that are named, and those of dates in figures."""
+    return months_in(text, language) | {d.month for d in dates_of(text) if d.month is not None}
 
 
 def _unit_at(reading: PartReading, quantity: Quantity) -> str | None:

@@ -20,6 +20,7 @@ STEM = 4
 """Letters of a name by which "French" answers for "France"."""
 
 _PEOPLES = (
+    ("french", "france"),
     ("welsh", "wales"),
     ("danish", "denmark"),
     ("spanish", "spain"),
@@ -111,11 +112,17 @@ def changed_code(pair: PartPair) -> Iterator[str]:
         yield f"the part has no such code: {block}"
     gone = [span for span in source.spans if squeeze(span) not in rewrite.squeezed]
     for span in dict.fromkeys(rewrite.spans):
-        if _NUMERIC.fullmatch(span) or squeeze(span) in source.squeezed:
+        if _NUMERIC.fullmatch(span) or _stands_whole(squeeze(span), source.squeezed):
             continue
         near = [one for one in gone if _alike(span, one) >= SPAN_ALIKE]
         if near:
             yield f"the part has `{near[0]}`; the rewrite has `{span}` instead"
+
+
+def _stands_whole(span: str, text: str) -> bool:
+    """Whether it is there and does not go on: `limit=100` does not stand in `limit=1000`. Blanks
+    are gone from both, so that only figures tell where a word ends."""
+    return re.search(rf"{re.escape(span)}(?!(?<=\d)\d)", text) is not None
 
 
 def changed_cells(pair: PartPair) -> Iterator[str]:

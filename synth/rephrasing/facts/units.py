@@ -17,8 +17,8 @@ length 1/1000000000 nm nanometre nanometer
 length 1/1000000 \u00b5m \u03bcm micrometre micrometer micron
 length 1/1000 mm millimetre millimeter
 length 1/100 cm centimetre centimeter
-length 1 m metre meter
-length 1000 km kilometre kilometer
+length 1 m metre meter metern m\u00e8tre metro
+length 1000 km kilometre kilometer kilometern kilom\u00e8tre kil\u00f3metro chilometro
 length 1609344/1000 mile mi
 length 254/10000 inch inches
 length 3048/10000 ft foot feet
@@ -29,7 +29,7 @@ area 10000 ha hectare
 area 40468564224/10000000 acre
 mass 1/1000000000 \u00b5g \u03bcg microgram
 mass 1/1000000 mg milligram
-mass 1/1000 g gram gramme
+mass 1/1000 g gram gramme gramm gramo grammo
 mass 1 kg kilogram kilo
 mass 1000 t tonne
 mass 45359237/100000000 lb pound-mass
@@ -37,17 +37,17 @@ mass 28349523125/1000000000000 oz ounce
 time 1/1000000000 ns nanosecond
 time 1/1000000 \u00b5s \u03bcs microsecond
 time 1/1000 ms millisecond
-time 1 s sec second
-time 60 min minute
-time 3600 h hr hour
-time 86400 day
-time 604800 week
-months 1 month
-months 12 year yr
+time 1 s sec second sekunde sekunden seconde segundo secondo
+time 60 min minute minuten minuto
+time 3600 h hr hour stunde stunden heure hora ora
+time 86400 day tag tage tagen jour d\u00eda dia giorno
+time 604800 week woche wochen semaine semana settimana
+months 1 month monat monate monaten mois mes mese
+months 12 year yr jahr jahre jahren ann\u00e9e a\u00f1o ano anno
 months 120 decade
 months 1200 century centuries
 volume 1/1000 ml millilitre milliliter
-volume 1 l litre liter
+volume 1 l litre liter litern litro
 volume 1000 m\u00b3 m^3 cubic\u00a0metre cubic\u00a0meter
 volume 3785411784/1000000000 gallon
 speed 1 m/s metre\u00a0per\u00a0second meter\u00a0per\u00a0second

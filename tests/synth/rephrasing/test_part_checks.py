@@ -1,0 +1,91 @@
+"""A part's checks: code first, then hints, then the judge, whose word stands over theirs."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from synth.engine.job_config import OfflineConfig
+from synth.llm.settings.config import RoleConfig
+from synth.rephrasing.writing.config import JudgedParts, RephraseConfig
+from synth.rephrasing.writing.instructions import instruction
+from synth.rephrasing.writing.part_checks import PartChecker
+from synth.rephrasing.writing.parts import PartCheck
+from tests.synth.scripted import ScriptedApp, model
+
+SOURCE = (
+    "Most of the pears ripen in September, unless the spring was late. The gardener of the house,"
+    " Ruth Ambleside, picks them before they are soft, because wasps come to those that have been left."
+)
+FAITHFUL = (
+    "Pears are picked there while they are still hard; Ruth Ambleside, who keeps the garden of"
+    " the house, says that wasps visit whatever stays on the branch. September is when most are ripe, with"
+    " the exception of years in which spring came late."
+)
+FLAGGED = f"{FAITHFUL} The wasps build nests of grey paper under the old roof beams every summer."
+
+
+def judge(*, faithful: bool) -> ScriptedApp:
+    found = [{"part": "", "rewrite": "nests of grey paper", "what": "the part has no nests"}]
+    answer = {
+        "differences": [] if faithful else found,
+        "verdict": "faithful" if faithful else "unfaithful",
+    }
+    return ScriptedApp(lambda body: json.dumps(answer))
+
+
+def checked(
+    folder: Path, app: ScriptedApp, rewrite: str, *, judged: JudgedParts = "flagged"
+) -> PartCheck:
+    config = RephraseConfig(judge=judged, offline=OfflineConfig(roles=("judge",)))
+
+    async def run() -> PartCheck:
+        async with model(app, folder, {"judge": RoleConfig()}) as llm:
+            style = instruction("styles", "essay")
+            check = PartChecker(config, llm, "item", "knowledge", style)
+            return await check(SOURCE, rewrite, step="part-000")
+
+    return asyncio.run(run())
+
+
+def test_what_nothing_flags_is_not_judged(tmp_path: Path) -> None:
+    app = judge(faithful=False)
+    assert checked(tmp_path, app, SOURCE) == PartCheck()
+    assert app.requests == []
+
+
+def test_the_judge_overrules_a_flag(tmp_path: Path) -> None:
+    app = judge(faithful=True)
+    assert checked(tmp_path, app, FLAGGED) == PartCheck(verdict="faithful")
+    assert "Reasoned essay." in app.requests[0]["messages"][1]["content"]
+
+
+def test_an_unfaithful_part_goes_back_with_the_words_that_differ(tmp_path: Path) -> None:
+    found = checked(tmp_path, judge(faithful=False), FLAGGED)
+    assert found.fault is not None
+    assert (found.fault.reason, found.fault.is_of_fact) == ("unfaithful", True)
+    assert "nests of grey paper" in found.fault.words
+
+
+def test_without_a_judge_a_flag_stays(tmp_path: Path) -> None:
+    app = judge(faithful=False)
+    found = checked(tmp_path, app, FLAGGED, judged="none")
+    assert (found.fault, found.verdict) == (None, None)
+    assert found.flags
+    assert app.requests == []
+
+
+@pytest.mark.parametrize("judged", ["flagged", "all"])
+def test_what_is_exact_and_wrong_needs_no_judge(tmp_path: Path, judged: JudgedParts) -> None:
+    app = judge(faithful=True)
+    found: Any = checked(tmp_path, app, FAITHFUL.replace("September", "October"), judged=judged)
+    assert found.fault.reason == "date_changed"
+    assert app.requests == []
+
+
+def test_all_parts_are_judged_where_that_is_asked_for(tmp_path: Path) -> None:
+    app = judge(faithful=True)
+    assert checked(tmp_path, app, SOURCE, judged="all").verdict == "faithful"
+    assert len(app.requests) == 1
