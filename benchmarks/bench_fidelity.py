@@ -11,16 +11,14 @@ fall into two halves by the digest of their source: thresholds were chosen on `t
 that are kept come from `report`. Also prints the speed of all layers together. 95% intervals are
 Wilson's. The offline rewriter is the offline model: its words are easier to follow than a model's.
 
-`--judge` asks the judge of claims instead of the layers of code, on the pairs written by hand: the
-offline one, or the model at `--base-url` under `--model` (key in the variable `--key-env`).
+What is found here drops a rewrite only if `fidelity.drop_for` names it; else it is a hint for the
+judge. Texts by other minds, and the judge, are measured by `python -m benchmarks.rewrites`.
 """
 
 import argparse
-import asyncio
 import json
 import pydoc_data.topics
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -31,22 +29,15 @@ from typing import Any, NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show
-from offline_llm.app import create_app
 from offline_llm.jobs import answer_of
 from offline_llm.server.request import parse_chat
 from offline_llm.settings.rates import RewriterErrors
 from offline_llm.settings.settings import OfflineSettings
-from records.digest import digest
 from records.seeds import rng_of, share_of
-from records.store.journal import ShardJournal
-from synth.llm.client import LLM
-from synth.llm.gateway import Gateway
-from synth.llm.settings.config import OFFLINE, ModelConfig, RoleConfig
 from synth.prompts.templates import render
 from synth.render.intervals import wilson
 from synth.rephrasing.facts.text import ReadText
 from synth.rephrasing.fidelity.checks import Fidelity, TextKind, fidelity_of, reasons_of
-from synth.rephrasing.fidelity.claims import Claims, judged_claims
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.fidelity.corruptions import CORRUPTORS, foreign_sentence
 from synth.rephrasing.sources.built_in import MathsProblems
@@ -75,14 +66,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="other places are spoiled")
     parser.add_argument("--show", action="store_true", help="print what is missed or mistaken")
     parser.add_argument("--markdown", action="store_true", help="print tables for people")
-    parser.add_argument("--judge", action="store_true", help="measure the judge of claims instead")
-    parser.add_argument("--base-url", default=OFFLINE)
-    parser.add_argument("--model", default="offline-model")
-    parser.add_argument("--key-env", help="name of the environment variable with the key")
     given = parser.parse_args()
-    if given.judge:
-        asyncio.run(judged_by_hand(given))
-        return
     everything = [*by_hand(), *topics(), *mathematics()]
     cases = [case for case in everything if half_of(case) == given.half]
     kept, alarms = controls(cases, show_all=given.show)
@@ -196,51 +180,6 @@ def spoiled(
             if show_all and not reasons:
                 print("MISSED", case.group, kind, corrupted.what)
     return found
-
-
-async def judged_by_hand(given: argparse.Namespace) -> None:
-    """The judge's false alarms, and what it finds of each kind; both halves, since nothing was
-    chosen by them."""
-    role = RoleConfig(
-        base_url=given.base_url,
-        models=(ModelConfig(name=given.model),),
-        api_key_env=given.key_env,
-        max_in_flight=16,
-    )
-    cases = list(by_hand())
-    corruptors = CORRUPTORS | {
-        "foreign_sentence": partial(foreign_sentence, others=[c.source for c in cases])
-    }
-    texts = {(case, "nothing"): case.rewrite for case in cases}
-    for case in cases:
-        for kind, corruptor in corruptors.items():
-            made = corruptor(case.rewrite, rng_of(case.source, f"plant:{kind}", given.seed))
-            if made is not None and made.text != case.rewrite:
-                texts[case, kind] = made.text
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        ShardJournal(Path(folder) / "j.sqlite") as journal,
-    ):
-        async with Gateway({"judge": role}, offline_app=create_app) as gateway:
-            llm = LLM(gateway, journal, stage="bench", invocation_id="bench")
-
-            async def asked(case: Case, kind: str, text: str) -> tuple[str, Claims]:
-                item = digest(case.source, kind)
-                return kind, await judged_claims(llm, case.source, text, item=item, step="claims")
-
-            answers = await asyncio.gather(*(asked(*key, text) for key, text in texts.items()))
-        journal.close()
-    rows: list[dict[str, Any]] = []
-    for kind in ("nothing", *corruptors):
-        found = [claims for corrupted, claims in answers if corrupted == kind]
-        if not found:
-            continue
-        by = Counter(name for c in found for name in ("added", "lost") if getattr(c, name))
-        hits = sum(bool(c.added or c.lost) for c in found)
-        rows.append({"group": "by hand", "kind": kind, **rate(hits, len(found)), "by": dict(by)})
-        show({"measurement": "judge of claims", "model": given.model, **rows[-1]})
-    if given.markdown:
-        print(table(rows))
 
 
 def explained(case: Case, rewrite: str, reasons: list[str]) -> str:

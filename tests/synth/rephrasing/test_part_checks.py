@@ -17,12 +17,13 @@ from tests.synth.scripted import ScriptedApp, model
 
 SOURCE = (
     "Most of the pears ripen in September, unless the spring was late. The gardener of the house,"
-    " Ruth Ambleside, picks them before they are soft, because wasps come to those that have been left."
+    " Ruth Ambleside, picks them before they are soft, because wasps come to those that have"
+    " been left."
 )
 FAITHFUL = (
     "Pears are picked there while they are still hard; Ruth Ambleside, who keeps the garden of"
-    " the house, says that wasps visit whatever stays on the branch. September is when most are ripe, with"
-    " the exception of years in which spring came late."
+    " the house, says that wasps visit whatever stays on the branch. September is when most are"
+    " ripe, with the exception of years in which spring came late."
 )
 FLAGGED = f"{FAITHFUL} The wasps build nests of grey paper under the old roof beams every summer."
 
