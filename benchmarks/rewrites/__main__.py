@@ -67,9 +67,10 @@ def measure(parts: Sequence[RewrittenPart], half: str) -> list[tuple[RewrittenPa
 
 
 def asked_of(parts: Sequence[RewrittenPart], honest: int) -> list[RewrittenPart]:
-    """All changed parts, and so many faithful ones by the digests of their texts."""
-    faithful = sorted((p for p in parts if p.change is None), key=lambda p: digest(p.rewrite))
-    return [*(p for p in parts if p.change is not None), *faithful[:honest]]
+    """All changed parts and so many faithful ones, mixed by the digests of their texts."""
+    ordered = sorted(parts, key=lambda part: digest(part.rewrite))
+    faithful = [part for part in ordered if part.change is None][:honest]
+    return [part for part in ordered if part.change is not None or part in faithful]
 
 
 def measure_judge(parts: Sequence[RewrittenPart], half: str, judge: RoleConfig, work: Path) -> None:
