@@ -34,6 +34,9 @@ PROMPT = "server_start"
 ROUNDS = 3
 """How often the generator is asked for calls, each time with what the earlier ones answered."""
 
+ROWS_OF_ITS_OWN = 2
+"""Rows that a server that begins empty may keep for itself, such as its settings."""
+
 CALLS = 15
 """Calls of one round at most."""
 
@@ -105,8 +108,8 @@ async def make_start(
         "detail": "",
     }
     async with open_live(config, drawing(config, item_id, "start")) as server:
-        state = await server.state()
-        filled = [p for p in filled if p in described or not _num_rows(_own(config, p, state))]
+        before = await server.state()
+        filled = [p for p in filled if p in described or _is_bare(_own(config, p, before))]
         if not filled:
             return []
         names = {program.name for program in filled}
@@ -121,7 +124,7 @@ async def make_start(
         state = await server.state()
         state = {e: rows for p in filled for e, rows in _own(config, p, state).items()}
         rows = base | {"calls": made, "num_rows": _num_rows(state)}
-        if not _num_rows(state):
+        if all(rows_of == before.get(entity) for entity, rows_of in state.items()):
             return [rows | {"drop_reason": "not_in_workspace"}]
         try:
             files = await _ended_files(server, names)
@@ -193,6 +196,10 @@ async def _made(
             result = await server.call(call["tool"], call["arguments"])
             made.append({**call, "error" if result.is_error else "answer": cut(result.text)})
     return made
+
+
+def _is_bare(state: ServerState) -> bool:
+    return _num_rows(state) <= ROWS_OF_ITS_OWN
 
 
 def _num_rows(state: ServerState) -> int:

@@ -188,6 +188,28 @@ def test_a_server_is_filled_once_and_every_task_starts_from_it() -> None:
     asyncio.run(run())
 
 
+def test_a_row_of_its_own_leaves_a_server_empty() -> None:
+    """What it keeps for itself is nothing to ask for, and no filling."""
+    program = (PROGRAMS / "errand_server.py").read_text()
+    settings = (
+        "BASE.execute(\"insert or ignore into list values ('own', 'settings')\")\nBASE.commit()\n"
+    )
+    own = program.replace(
+        "@server.tool()\ndef add_list", f"{settings}\n\n@server.tool()\ndef add_list"
+    )
+    config = ERRANDS.model_copy(update={"command": ("python", "-c", own)})
+    [row], _, _ = asyncio.run(start_of(config))
+    assert (row["drop_reason"], row["num_rows"]) == (None, 5)
+    idle = Author()
+    idle.structured = nothing  # type: ignore[method-assign]
+    [row], _, _ = asyncio.run(start_of(config, idle))
+    assert row["drop_reason"] == "not_in_workspace"
+
+
+async def nothing(role: str, messages: Any, **asked: Any) -> Any:
+    return {"calls": []}
+
+
 class Neighbour(Author):
     """Fills one part of a joined server for people whom the other part knows."""
 
