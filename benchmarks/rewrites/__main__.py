@@ -68,9 +68,11 @@ def measure(parts: Sequence[RewrittenPart], half: str) -> list[tuple[RewrittenPa
 
 def asked_of(parts: Sequence[RewrittenPart], honest: int) -> list[RewrittenPart]:
     """All changed parts and so many faithful ones, mixed by the digests of their texts."""
-    ordered = sorted(parts, key=lambda part: digest(part.rewrite))
-    faithful = [part for part in ordered if part.change is None][:honest]
-    return [part for part in ordered if part.change is not None or part in faithful]
+    faithful = sorted(
+        (part for part in parts if part.change is None), key=lambda part: digest(part.rewrite)
+    )
+    asked = [*(part for part in parts if part.change is not None), *faithful[:honest]]
+    return sorted(asked, key=lambda part: digest("order", part.rewrite))
 
 
 def measure_judge(parts: Sequence[RewrittenPart], half: str, judge: RoleConfig, work: Path) -> None:
