@@ -123,7 +123,7 @@ class RephraseStage:
             perspective=assigned.perspective,
             context=self.config.context,
             neighbours=self.config.neighbours,
-            check=PartChecker(self.config, shard.llm, item.item_id, kind, assigned.style),
+            check=PartChecker(self.config, shard.llm, item.item_id, excerpt, kind, assigned.style),
             may_replace=kind != "maths",
         )
         try:

@@ -19,6 +19,7 @@ from synth.rephrasing.exact.words import (
     changed_code,
     changed_names,
     changed_quotations,
+    words_in,
 )
 
 EXACT_VERSION = 1
@@ -37,14 +38,16 @@ class ExactFault(NamedTuple):
     """What is wrong, in words by which a rewriter can mend it."""
 
 
-def exact_faults(source: str, rewrite: str) -> list[ExactFault]:
-    """Every fault of a rewritten part. Of a translation only numbers, formulas and code are
-    compared. Work is bounded by the texts' lengths, and by the squares of few and short lists."""
+def exact_faults(source: str, rewrite: str, *, document: str = "") -> list[ExactFault]:
+    """Every fault of a rewritten part. `document`: the whole source, whose names may be used. Of a
+    translation only numbers, formulas and code are compared. Work is bounded by the texts' lengths,
+    and by the squares of few and short lists."""
     pair = PartPair(PartReading(source), PartReading(rewrite))
-    return [ExactFault(name, words[:MOST_EVIDENCE]) for name, words in _found(pair)]
+    known = words_in(document)
+    return [ExactFault(name, words[:MOST_EVIDENCE]) for name, words in _found(pair, known)]
 
 
-def _found(pair: PartPair) -> Iterator[tuple[ExactKind, str]]:
+def _found(pair: PartPair, known: set[str]) -> Iterator[tuple[ExactKind, str]]:
     for words in changed_numbers(pair):
         yield "number", words
     for words in changed_formulas(pair):
@@ -57,7 +60,7 @@ def _found(pair: PartPair) -> Iterator[tuple[ExactKind, str]]:
         yield "unit", words
     for words in changed_dates(pair):
         yield "date", words
-    for words in changed_names(pair):
+    for words in changed_names(pair, known):
         yield "name", words
     for words in changed_quotations(pair):
         yield "quotation", words

@@ -41,14 +41,15 @@ _RULE = re.compile(r"[\s|:-]+")
 _CELLS = re.compile(r"(?<!\\)\|")
 
 
-def changed_names(pair: PartPair) -> Iterator[str]:
-    """A name of the source is gone, and one stands there that nothing in the source begins like.
-    In German every noun has a capital, so nothing is told there."""
+def changed_names(pair: PartPair, known: set[str]) -> Iterator[str]:
+    """A name of the source is gone, and one stands there that nothing in the source, nor among the
+    words `known` from around it, begins like. In German every noun has a capital, so nothing is
+    told there."""
     if pair.rewrite.language == "de":
         return
     source, rewrite = pair.source.text, pair.rewrite.text
     ours, theirs = names_of(source, pair.source.language), names_of(rewrite, pair.rewrite.language)
-    before, after = _words(source), _words(rewrite)
+    before, after = known | words_in(source.text), words_in(rewrite.text)
     lost = [name for key, name in ours.items() if key.isalpha() and not _known(key, after)]
     added = [
         name
@@ -59,8 +60,9 @@ def changed_names(pair: PartPair) -> Iterator[str]:
         yield f"the part names {', '.join(lost)}; the rewrite names {', '.join(added)} instead"
 
 
-def _words(text: ReadText) -> set[str]:
-    return set(_WORD.findall(text.text.casefold()))
+def words_in(text: str) -> set[str]:
+    """Words and numbers, in small letters."""
+    return set(_WORD.findall(text.casefold()))
 
 
 def _known(key: str, words: set[str]) -> bool:

@@ -15,7 +15,7 @@ from synth.rephrasing.facts.text import squeeze
 PROMPT = "judge_part"
 
 MIN_QUOTED = 4
-"""Letters and digits of a quote that shows anything."""
+"""Letters, digits and signs of a quote that shows anything, blanks left out."""
 
 MAX_QUOTE = 400
 """Characters of a quote that are looked at and kept."""
@@ -55,10 +55,11 @@ def prompt_version() -> str:
 
 
 async def judged_part(
-    llm: LLM, source: str, rewrite: str, *, form: str, item: str, step: str
+    llm: LLM, source: str, rewrite: str, *, before: str = "", form: str, item: str, step: str
 ) -> PartVerdict:
-    """By the role `judge`. `form`: the first line of the style. Raises what `LLM` raises."""
-    talk = render(PROMPT, source=source, rewrite=rewrite, form=form).messages
+    """By the role `judge`. `before`: what the document says just before the part; `form`: the first
+    line of the style. Raises what `LLM` raises."""
+    talk = render(PROMPT, source=source, rewrite=rewrite, before=before, form=form).messages
     texts = squeeze(source), squeeze(rewrite)
     answer = await _ask(llm, talk, item=item, step=step)
     verdict = _read(answer, *texts)
@@ -98,7 +99,7 @@ def _read(answer: dict[str, Any], source: str, rewrite: str) -> PartVerdict:
 def _stands(quote: str, text: str) -> bool:
     """`text`: squeezed."""
     parts = [part for part in squeeze(quote).split("...") if part]
-    long_enough = sum(map(str.isalnum, "".join(parts))) >= MIN_QUOTED
+    long_enough = len("".join(parts)) >= MIN_QUOTED
     return long_enough and all(part.strip(".,;:") in text for part in parts)
 
 

@@ -14,6 +14,9 @@ from synth.rephrasing.writing.config import RephraseConfig
 from synth.rephrasing.writing.instructions import Instruction
 from synth.rephrasing.writing.parts import PartCheck, PartFault
 
+BEFORE = 600
+"""Characters of the document before a part that the judge sees."""
+
 UNFAITHFUL = "unfaithful"
 """The reason of a part that means something else, by the judge."""
 
@@ -22,11 +25,19 @@ class PartChecker:
     """A `CheckPart` for the parts of one rewrite."""
 
     def __init__(
-        self, config: RephraseConfig, llm: LLM, item: str, kind: TextKind, style: Instruction
+        self,
+        config: RephraseConfig,
+        llm: LLM,
+        item: str,
+        document: str,
+        kind: TextKind,
+        style: Instruction,
     ) -> None:
+        """`document`: the source as a whole."""
         self._config = config
         self._llm = llm
         self._item = item
+        self._document = document
         self._kind: TextKind = kind
         self._form = style.text.partition("\n")[0]
 
@@ -40,6 +51,7 @@ class PartChecker:
             self._llm,
             source,
             rewrite,
+            before=self._before(source),
             form=self._form,
             item=self._item,
             step=f"judge-{step}",
@@ -49,8 +61,14 @@ class PartChecker:
             return PartCheck(PartFault(UNFAITHFUL, words, is_of_fact=True), verdict=UNFAITHFUL)
         return PartCheck(verdict=judged.verdict)
 
+    def _before(self, source: str) -> str:
+        """What the document says just before the part, from the beginning of a line."""
+        at = self._document.find(source)
+        before = self._document[max(0, at - BEFORE) : max(0, at)].strip()
+        return before.partition("\n")[2] or before if at > BEFORE else before
+
     def _by_code(self, source: str, rewrite: str) -> tuple[PartFault | None, tuple[str, ...]]:
-        if faults := exact_faults(source, rewrite):
+        if faults := exact_faults(source, rewrite, document=self._document):
             words = "; ".join(fault.evidence for fault in faults)
             return PartFault(f"{faults[0].kind}_changed", words, is_of_fact=True), ()
         fidelity = fidelity_of(source, rewrite, kind=self._kind)

@@ -20,6 +20,7 @@ SOURCE = (
     " Ruth Ambleside, picks them before they are soft, because wasps come to those that have"
     " been left."
 )
+BEFORE = "The wall of the house at Wexcombe faces south."
 FAITHFUL = (
     "Pears are picked there while they are still hard; Ruth Ambleside, who keeps the garden of"
     " the house, says that wasps visit whatever stays on the branch. September is when most are"
@@ -45,7 +46,7 @@ def checked(
     async def run() -> PartCheck:
         async with model(app, folder, {"judge": RoleConfig()}) as llm:
             style = instruction("styles", "essay")
-            check = PartChecker(config, llm, "item", "knowledge", style)
+            check = PartChecker(config, llm, "item", f"{BEFORE}\n\n{SOURCE}", "knowledge", style)
             return await check(SOURCE, rewrite, step="part-000")
 
     return asyncio.run(run())
@@ -60,7 +61,9 @@ def test_what_nothing_flags_is_not_judged(tmp_path: Path) -> None:
 def test_the_judge_overrules_a_flag(tmp_path: Path) -> None:
     app = judge(faithful=True)
     assert checked(tmp_path, app, FLAGGED) == PartCheck(verdict="faithful")
-    assert "Reasoned essay." in app.requests[0]["messages"][1]["content"]
+    asked = app.requests[0]["messages"][1]["content"]
+    assert "Reasoned essay." in asked
+    assert BEFORE in asked.split("## Part\n")[0]
 
 
 def test_an_unfaithful_part_goes_back_with_the_words_that_differ(tmp_path: Path) -> None:

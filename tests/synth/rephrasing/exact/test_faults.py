@@ -84,6 +84,13 @@ def test_a_text_has_no_fault_against_itself(text: str) -> None:
     assert exact_faults(text, text) == []
 
 
+def test_a_name_of_the_document_may_be_used() -> None:
+    source = "The keeper, Anders Holm, stayed on the reef with her."
+    rewrite = "On the reef Mira stayed with the keeper, and he with her."
+    assert kinds(source, rewrite) == {"name"}
+    assert exact_faults(source, rewrite, document=f"Mira came in May. {source}") == []
+
+
 def test_of_a_translation_numbers_formulas_and_code_are_compared() -> None:
     source = (
         "Der Turm ist 34 Meter hoch und wurde am 3. Mai 1871 von Anders Holm gebaut. Er steht auf"
