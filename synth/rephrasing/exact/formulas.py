@@ -15,7 +15,7 @@ MOST_TOKENS_APART = 6
 
 _RELATIONS = ("=", "<", ">")
 
-_SPACING = re.compile(r"\\(?:left|right|quad|[,;!:])")
+_SPACING = re.compile(r"\\(?:(?:left|right|quad)(?![a-zA-Z])|[,;!:])")
 _TOKEN = re.compile(r"\\[a-zA-Z]+|\w|[^\s\w]")
 
 

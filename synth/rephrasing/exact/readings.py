@@ -33,6 +33,7 @@ _RANGE = re.compile(
 )
 _SHORT = re.compile(r"(\d[\d.,]*)[ \u00a0]?(k|m|M|mn|bn|tn|Mio|Mrd)\b\.?")
 _SHORT_FOR = {"k": 10**3, "m": 10**6, "mn": 10**6, "mio": 10**6, "bn": 10**9, "mrd": 10**9}
+_SHORT_FOR |= {"tn": 10**12}
 _VULGAR = re.compile(r"(\d*)[ \u00a0]?([\u00bc-\u00be\u2150-\u215e])")
 _AND_A_HALF = re.compile(r"([a-z]+(?:[- ][a-z]+)?) and a half\b", re.IGNORECASE)
 _HALF_OF = re.compile(r"\bhalf an? (dozen|minute|hour|day|year)\b", re.IGNORECASE)
@@ -78,7 +79,8 @@ class PartReading:
         """Every number that stands anywhere, in every way to read it."""
         text = self.text.text.replace("{,}", ",").replace("\\,", " ")
         found = {value for token in _FIGURES.findall(text) for value in _values_of(token)}
-        found |= {Fraction(int(re.sub(r"\D", "", token))) for token in _GROUPED.findall(text)}
+        grouped = (re.sub(r"\D", "", token) for token in _GROUPED.findall(text))
+        found |= {Fraction(int(digits)) for digits in grouped if len(digits) <= MAX_DIGITS}
         for ours, of_ours, plain, of_plain in _FRACTION.findall(text):
             if int(of_ours or of_plain):
                 found.add(Fraction(int(ours or plain), int(of_ours or of_plain)))
@@ -116,7 +118,7 @@ class PartReading:
         if quantity.text.endswith("0s") and value % 10 == 0:  # the 1870s
             return any(value <= year < value + 10 for year in values)
         in_short = _SHORT.search(quantity.text)
-        factor = _SHORT_FOR.get(in_short[2].lower(), 1) if in_short else 1
+        factor = _SHORT_FOR[in_short[2].lower()] if in_short else 1
         if values & {value, -value, value * factor}:
             return True
         if quantity.unit in ("%", "percent") and (
@@ -145,7 +147,7 @@ def _in_short(text: str) -> Iterator[Fraction]:
         if (factor := MULTIPLIERS.get(word.lower())) is not None:
             yield from (value * factor for value in _values_of(figures.rstrip(".,")))
     for figures, short in _SHORT.findall(text):
-        factor = _SHORT_FOR.get(short.lower(), 10**12)
+        factor = _SHORT_FOR[short.lower()]
         yield from (value * factor for value in _values_of(figures.rstrip(".,")))
     for whole, sign in _VULGAR.findall(text):
         part = Fraction(unicodedata.numeric(sign)).limit_denominator(10)
@@ -159,7 +161,7 @@ def _in_short(text: str) -> Iterator[Fraction]:
 
 def _values_of(token: str) -> set[Fraction]:
     """Of figures with dots and commas: what they may mean, whichever sign is the decimal's."""
-    parts = re.split(r"[.,]", token)
+    parts = re.findall(r"\d+", token)
     if sum(map(len, parts)) > MAX_DIGITS:
         return set()
     whole = int("".join(parts))

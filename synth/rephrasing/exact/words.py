@@ -112,7 +112,7 @@ def changed_code(pair: PartPair) -> Iterator[str]:
     source, rewrite = pair.source.text, pair.rewrite.text
     for block in code_kept(source, rewrite).added:
         yield f"the part has no such code: {block}"
-    gone = [span for span in source.spans if squeeze(span) not in rewrite.squeezed]
+    gone = [span for span in source.spans if not _stands_whole(squeeze(span), rewrite.squeezed)]
     for span in dict.fromkeys(rewrite.spans):
         if _NUMERIC.fullmatch(span) or _stands_whole(squeeze(span), source.squeezed):
             continue
@@ -128,16 +128,17 @@ def _stands_whole(span: str, text: str) -> bool:
 
 
 def changed_cells(pair: PartPair) -> Iterator[str]:
-    """Rows of a table of the source, told by its head and the first cell, with other cells."""
-    ours, theirs = _tables(pair.source.text), _tables(pair.rewrite.text)
-    for table in theirs:
-        for own in ours:
-            if own[0] != table[0]:
-                continue
-            firsts = {row[0] for row in own[1:]}
-            for row in table[1:]:
-                if row[0] in firsts and row not in own:
-                    yield f"the table has another row for {row[0]}"
+    """Rows of a table of the source, told by its head and the first cell, with other cells. Several
+    tables with one head count as one."""
+    known: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    for head, *rows in _tables(pair.source.text):
+        known.setdefault(head, set()).update(rows)
+    for head, *rows in _tables(pair.rewrite.text):
+        ours = known.get(head, set())
+        firsts = {row[0] for row in ours}
+        for row in rows:
+            if row[0] in firsts and row not in ours:
+                yield f"the table has another row for {row[0]}"
 
 
 def _tables(text: ReadText) -> list[list[tuple[str, ...]]]:
