@@ -7,7 +7,7 @@ demanded has to be firm: no number of a list, no label such as "Step 2", no smal
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
@@ -28,17 +28,17 @@ _FIGURES = re.compile(r"\d+(?:[.,]\d+)*")
 _GROUPED = re.compile(r"\d{1,3}(?:[ \u00a0\u202f\u2009'_]\d{3})+")
 _FRACTION = re.compile(r"\\[dt]?frac\{(\d{1,9})\}\{(\d{1,9})\}|(?<![\d.,])(\d{1,9})/(\d{1,9})")
 _RANGE = re.compile(
-    r"(\d[\d.,]*)[ \u00a0]?(?:-|\u2013|\u2014|to|and|or|bis|und|\u00e0|et|y)[ \u00a0]?"
+    r"(?<![\d.,])(\d[\d.,]*)[ \u00a0]?(?:-|\u2013|\u2014|to|and|or|bis|und|\u00e0|et|y)[ \u00a0]?"
     r"[$\u20ac\u00a3]?\d[\d.,]*[ \u00a0]?([A-Za-z]+)"
 )
-_SHORT = re.compile(r"(\d[\d.,]*)[ \u00a0]?(k|m|M|mn|bn|tn|Mio|Mrd)\b\.?")
+_SHORT = re.compile(r"(?<![\d.,])(\d[\d.,]*)[ \u00a0]?(k|m|M|mn|bn|tn|Mio|Mrd)\b\.?")
 _SHORT_FOR = {"k": 10**3, "m": 10**6, "mn": 10**6, "mio": 10**6, "bn": 10**9, "mrd": 10**9}
 _SHORT_FOR |= {"tn": 10**12}
-_VULGAR = re.compile(r"(\d*)[ \u00a0]?([\u00bc-\u00be\u2150-\u215e])")
-_AND_A_HALF = re.compile(r"([a-z]+(?:[- ][a-z]+)?) and a half\b", re.IGNORECASE)
+_VULGAR = re.compile(r"(\d{0,30})[ \u00a0]?([\u00bc-\u00be\u2150-\u215e])")
+_AND_A_HALF = re.compile(r"\b([a-z]{1,20}(?:[- ][a-z]{1,20})?) and a half\b", re.IGNORECASE)
 _HALF_OF = re.compile(r"\bhalf an? (dozen|minute|hour|day|year)\b", re.IGNORECASE)
 _HALVES = {"dozen": 6, "minute": 30, "hour": 30, "day": 12, "year": 6}
-_LISTED = re.compile(r"(?m)^[ \t>*_#|-]*\(?(?:\w+ )?\d{1,3}[a-z]?[.):]")
+_LISTED = re.compile(r"(?m)^[ \t>*_#|-]{0,40}\(?(?:\w{1,20} )?\d{1,3}[a-z]?[.):]")
 _LABEL = re.compile(
     r"\b(?:step|part|question|q|example|section|note|item|stage|phase|rule|exercise|chapter|case"
     r"|figure|table|task|move|entry|point|line|answer|no\.|schritt|frage|aufgabe|teil|nr\."
@@ -99,24 +99,29 @@ class PartReading:
         return {Fraction(number) for word, number in _TIMES.items() if word in lower}
 
     @cached_property
+    def known(self) -> set[Fraction]:
+        """Numbers that stand here, and those that a word only implies."""
+        return self.values | self.implied
+
+    @cached_property
     def firm(self) -> list[Quantity]:
         """Quantities that the other text has to hold."""
-        listed = [match.end() for match in _LISTED.finditer(self.stated)]
+        listed = {match.end() for match in _LISTED.finditer(self.stated)}
         return [q for q in self.quantities if not (q.soft or self._only_counts(q, listed))]
 
-    def _only_counts(self, quantity: Quantity, listed: Iterable[int]) -> bool:
+    def _only_counts(self, quantity: Quantity, listed: set[int]) -> bool:
         start, end = quantity.start, quantity.end
         if _LABEL.search(self.stated[max(0, start - 14) : start]):
             return True
         small = quantity.unit is None and Fraction(quantity.value) <= LISTED_UP_TO
-        return small and any(start <= at <= end + 2 and at - start < 8 for at in listed)
+        return small and any(at in listed for at in range(start, min(end + 3, start + 8)))
 
     def holds(self, quantity: Quantity, *, implied: bool) -> bool:
         """Whether it stands here in any notation; `implied`: also where a word only implies it."""
         value = Fraction(quantity.value)
-        values = self.values | self.implied if implied else self.values
+        values = self.known if implied else self.values
         if quantity.text.endswith("0s") and value % 10 == 0:  # the 1870s
-            return any(value <= year < value + 10 for year in values)
+            return any(value + more in values for more in range(10))
         in_short = _SHORT.search(quantity.text)
         factor = _SHORT_FOR[in_short[2].lower()] if in_short else 1
         if values & {value, -value, value * factor}:

@@ -95,6 +95,20 @@ def test_a_text_has_no_fault_against_itself(text: str) -> None:
     assert exact_faults(text, text) == []
 
 
+@pytest.mark.parametrize("piece", ["a", "7", "1.", "1-", "_", "5 ", '"a b c" ', "`a1` "])
+def test_patterns_do_not_run_away(piece: str) -> None:
+    text = piece * (9_000 // len(piece))
+    assert exact_faults(f"One word. {text}", f"Another. {text}") == []
+
+
+def test_many_changed_values_are_compared_in_bounds() -> None:
+    source, rewrite = (
+        "".join(f"Value {n * 7919 % 99_991 + more}; `a{n + more}b`. " for n in range(250))
+        for more in (1_000, 500_000)
+    )
+    assert kinds(source, rewrite) == {"number", "code"}
+
+
 def test_a_name_of_the_document_may_be_used() -> None:
     source = "The keeper, Anders Holm, stayed on the reef with her."
     rewrite = "On the reef Mira stayed with the keeper, and he with her."
