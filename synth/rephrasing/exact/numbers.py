@@ -21,7 +21,8 @@ _VERSION = re.compile(r"(?<![\w.])\d{1,6}(?:\.\d{1,6}){2,5}(?![\w.]\d)")
 """Dates in figures and versions of programs: several dots, and no number."""
 
 _RATE = re.compile(
-    r"(?: [^\W\d]{1,20}){0,2} (?:per|a|an|each|every|pro|par|por|al) "
+    r"(?: (?!(?:for|in|within|after|over|of|f\u00fcr|nach|pendant|durante)\b)[^\W\d]{1,20}){0,2}"
+    r" (?:per|a|an|each|every|pro|par|por|al) "
     r"(second|minute|hour|day|week|month|year|Sekunde|Minute|Stunde|Tag|Woche|Monat|Jahr|seconde"
     r"|heure|jour|semaine|mois|segundo|minuto|hora|d\u00eda|semana|mes|a\u00f1o)\b",
     re.IGNORECASE,
@@ -59,7 +60,7 @@ def _listed(texts: set[str]) -> str:
 def _is_sum(value: Fraction, gone: set[Fraction], large: set[Fraction]) -> bool:
     """Whether it is a sum or difference of a number that is gone and a large one: "two years
     later", after 1876, is 1878."""
-    return any(value - lost in large or value + lost in large for lost in gone)
+    return any(large & {value - lost, value + lost, lost - value} for lost in gone)
 
 
 def changed_units(pair: PartPair) -> Iterator[str]:

@@ -44,6 +44,8 @@ def kinds(source: str, rewrite: str) -> set[str]:
         ("The cat lay in the sun.", "In the light the cat sat."),
         ("Leave 1...2 m free.", "Free: 1...2 m."),
         ("It cost 2 trillion.", "The price: 2tn."),
+        ("Take 10 mg a day for a week.", "Take 10 mg daily for a week."),
+        ("Born in 1850, he died in 1912.", "Born in 1850, he died aged 62."),
         ("It opens on Tuesdays.", "Asker: When is it open?\nExpert: On Tuesdays."),
         ("We have $x = 4$ and $y = 5$.", "Since $x = 4$ and $y = 5$, $x + y = 9$."),
     ],
