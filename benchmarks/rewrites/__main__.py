@@ -77,7 +77,8 @@ def asked_of(parts: Sequence[RewrittenPart], honest: int) -> list[RewrittenPart]
 
 def measure_judge(parts: Sequence[RewrittenPart], half: str, judge: RoleConfig, work: Path) -> None:
     """Shares that the judge finds unfaithful: alone, and of those that a layer flags."""
-    forms = {name: one.text.partition("\n")[0] for name, one in instructions("styles").items()}
+    styles = {**instructions("styles"), **instructions("maths")}
+    forms = {name: one.text.partition("\n")[0] for name, one in styles.items()}
 
     async def ask() -> list[str]:
         work.mkdir(parents=True, exist_ok=True)
@@ -89,7 +90,7 @@ def measure_judge(parts: Sequence[RewrittenPart], half: str, judge: RoleConfig, 
                         llm,
                         part.source,
                         part.rewrite,
-                        form=forms.get(part.style, "Learning notes."),
+                        form=forms[part.style],
                         item=digest(part),
                         step="judge",
                     )

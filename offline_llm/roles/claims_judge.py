@@ -31,7 +31,7 @@ def judge_claims(request: ChatRequest, settings: OfflineSettings) -> dict[str, A
     for side, text, other in (("rewrite", rewrite, part), ("part", part, rewrite)):
         lines = [clause for line in sentences(other) for clause in re.split(r"(?<=;)\s+", line)]
         for number, sentence in enumerate(sentences(text)):
-            verdict, errors = _decided(sentence, lines, other)[0], settings.claims_errors
+            verdict, errors = _decided(sentence, lines, other), settings.claims_errors
             draw = rng_of(request.key, f"claims:{side}:{number}").random()
             if draw < errors.blames if verdict == "said" else draw >= errors.misses:
                 quote = " ".join(sentence.split()[:_QUOTED])
@@ -39,24 +39,24 @@ def judge_claims(request: ChatRequest, settings: OfflineSettings) -> dict[str, A
     return {"differences": found[:12], "verdict": "unfaithful" if found else "faithful"}
 
 
-def _decided(sentence: str, lines: list[str], text: str) -> tuple[str, str]:
-    """(verdict, the line of the text that decides it)."""
+def _decided(sentence: str, lines: list[str], text: str) -> str:
+    """Whether the text, whose lines these are, says the sentence, goes against it or lacks it."""
     wanted = stem_set(sentence)
     if not lines:
-        return "absent", text
+        return "absent"
     scores = [_shared(wanted, stem_set(*lines[max(0, i - 1) : i + 2])) for i in range(len(lines))]
     alone = [_shared(wanted, stem_set(line)) for line in lines]
     best = max(range(len(lines)), key=lambda i: (scores[i] + alone[i], -i))
     numbers = {n.replace(",", "") for n in _NUMBER.findall(sentence)}
     strange = numbers - {n.replace(",", "") for n in _NUMBER.findall(text)}
     if not wanted:
-        return "said", lines[0]
+        return "said"
     if scores[best] < _SAID or (strange and alone[best] < _SAME):
-        return "absent", lines[best]
+        return "absent"
     denied = len(_NEGATION.findall(sentence)) % 2 != len(_NEGATION.findall(lines[best])) % 2
     if strange or (alone[best] >= _SAME and denied):
-        return "contradicted", lines[best]
-    return "said", lines[best]
+        return "contradicted"
+    return "said"
 
 
 def _shared(wanted: frozenset[str], known: frozenset[str]) -> float:

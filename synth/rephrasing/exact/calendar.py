@@ -26,7 +26,11 @@ _DAYS = {
     "pt": "segunda-feira ter\u00e7a-feira quarta-feira quinta-feira sexta-feira s\u00e1bado"
     " domingo",
 }
-_SHORT = re.compile(r"\b(mon|tue|wed|thu|fri|sat|sun)\b\.?", re.IGNORECASE)
+_SHORT = re.compile(
+    r"\b(?:[Mm]on|[Tt]ue|[Tt]hu|[Ff]ri)\b|\b(?:Wed|Sat|Sun)\b(?=\.?,? ?\d|[-\u2013/])"
+    r"|(?<=[-\u2013/])(?:Wed|Sat|Sun)\b"
+)
+"""Those that are words as well ("the cat sat in the sun") count beside a figure or a dash alone."""
 _SHORT_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 _ALSO_WORDS = frozenset(("may", "march", "mars"))

@@ -40,8 +40,8 @@ class ExactFault(NamedTuple):
 
 def exact_faults(source: str, rewrite: str, *, document: str = "") -> list[ExactFault]:
     """Every fault of a rewritten part. `document`: the whole source, whose names may be used. Of a
-    translation only numbers, formulas and code are compared. Work is bounded by the texts' lengths,
-    and by the squares of few and short lists."""
+    translation only numbers, formulas and code are compared. The work grows with the texts' lengths
+    and, where they differ, with the squares of their numbers of facts of a kind."""
     pair = PartPair(PartReading(source), PartReading(rewrite))
     known = words_in(document)
     return [ExactFault(name, words[:MOST_EVIDENCE]) for name, words in _found(pair, known)]

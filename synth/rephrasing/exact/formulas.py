@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterator
-from difflib import SequenceMatcher
 
+from synth.rephrasing.exact.likeness import is_alike
 from synth.rephrasing.exact.readings import PartPair
 from synth.rephrasing.fidelity.maths import maths_kept
 
@@ -15,7 +15,7 @@ MOST_TOKENS_APART = 6
 
 _RELATIONS = ("=", "<", ">")
 
-_SPACING = re.compile(r"\\(?:left|right|quad|[,;!:])")
+_SPACING = re.compile(r"\\(?:(?:left|right|quad)(?![a-zA-Z])|[,;!:])")
 _TOKEN = re.compile(r"\\[a-zA-Z]+|\w|[^\s\w]")
 
 
@@ -29,9 +29,9 @@ def changed_formulas(pair: PartPair) -> Iterator[str]:
     gone = [(_tokens(formula), formula) for formula in kept.formulas.lost]
     for formula in kept.formulas.added:
         own = _tokens(formula)
-        near = [other for tokens, other in gone if _stands_for(own, tokens)]
-        if near:
-            yield f"the part has {near[0]}; the rewrite has {formula} instead"
+        near = next((other for tokens, other in gone if _stands_for(own, tokens)), None)
+        if near is not None:
+            yield f"the part has {near}; the rewrite has {formula} instead"
 
 
 def _stands_for(own: list[str], other: list[str]) -> bool:
@@ -39,7 +39,7 @@ def _stands_for(own: list[str], other: list[str]) -> bool:
         return False
     if any((sign in own) != (sign in other) for sign in _RELATIONS):
         return False
-    return SequenceMatcher(None, own, other, autojunk=False).ratio() >= ALIKE
+    return is_alike(own, other, at=ALIKE)
 
 
 def _tokens(formula: str) -> list[str]:

@@ -7,7 +7,7 @@ demanded has to be firm: no number of a list, no label such as "Step 2", no smal
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import cached_property
 from typing import NamedTuple
@@ -28,16 +28,17 @@ _FIGURES = re.compile(r"\d+(?:[.,]\d+)*")
 _GROUPED = re.compile(r"\d{1,3}(?:[ \u00a0\u202f\u2009'_]\d{3})+")
 _FRACTION = re.compile(r"\\[dt]?frac\{(\d{1,9})\}\{(\d{1,9})\}|(?<![\d.,])(\d{1,9})/(\d{1,9})")
 _RANGE = re.compile(
-    r"(\d[\d.,]*)[ \u00a0]?(?:-|\u2013|\u2014|to|and|or|bis|und|\u00e0|et|y)[ \u00a0]?"
+    r"(?<![\d.,])(\d[\d.,]*)[ \u00a0]?(?:-|\u2013|\u2014|to|and|or|bis|und|\u00e0|et|y)[ \u00a0]?"
     r"[$\u20ac\u00a3]?\d[\d.,]*[ \u00a0]?([A-Za-z]+)"
 )
-_SHORT = re.compile(r"(\d[\d.,]*)[ \u00a0]?(k|m|M|mn|bn|tn|Mio|Mrd)\b\.?")
+_SHORT = re.compile(r"(?<![\d.,])(\d[\d.,]*)[ \u00a0]?(k|m|M|mn|bn|tn|Mio|Mrd)\b\.?")
 _SHORT_FOR = {"k": 10**3, "m": 10**6, "mn": 10**6, "mio": 10**6, "bn": 10**9, "mrd": 10**9}
-_VULGAR = re.compile(r"(\d*)[ \u00a0]?([\u00bc-\u00be\u2150-\u215e])")
-_AND_A_HALF = re.compile(r"([a-z]+(?:[- ][a-z]+)?) and a half\b", re.IGNORECASE)
+_SHORT_FOR |= {"tn": 10**12}
+_VULGAR = re.compile(r"(\d{0,30})[ \u00a0]?([\u00bc-\u00be\u2150-\u215e])")
+_AND_A_HALF = re.compile(r"\b([a-z]{1,20}(?:[- ][a-z]{1,20})?) and a half\b", re.IGNORECASE)
 _HALF_OF = re.compile(r"\bhalf an? (dozen|minute|hour|day|year)\b", re.IGNORECASE)
 _HALVES = {"dozen": 6, "minute": 30, "hour": 30, "day": 12, "year": 6}
-_LISTED = re.compile(r"(?m)^[ \t>*_#|-]*\(?(?:\w+ )?\d{1,3}[a-z]?[.):]")
+_LISTED = re.compile(r"(?m)^[ \t>*_#|-]{0,40}\(?(?:\w{1,20} )?\d{1,3}[a-z]?[.):]")
 _LABEL = re.compile(
     r"\b(?:step|part|question|q|example|section|note|item|stage|phase|rule|exercise|chapter|case"
     r"|figure|table|task|move|entry|point|line|answer|no\.|schritt|frage|aufgabe|teil|nr\."
@@ -78,7 +79,8 @@ class PartReading:
         """Every number that stands anywhere, in every way to read it."""
         text = self.text.text.replace("{,}", ",").replace("\\,", " ")
         found = {value for token in _FIGURES.findall(text) for value in _values_of(token)}
-        found |= {Fraction(int(re.sub(r"\D", "", token))) for token in _GROUPED.findall(text)}
+        grouped = (re.sub(r"\D", "", token) for token in _GROUPED.findall(text))
+        found |= {Fraction(int(digits)) for digits in grouped if len(digits) <= MAX_DIGITS}
         for ours, of_ours, plain, of_plain in _FRACTION.findall(text):
             if int(of_ours or of_plain):
                 found.add(Fraction(int(ours or plain), int(of_ours or of_plain)))
@@ -97,26 +99,31 @@ class PartReading:
         return {Fraction(number) for word, number in _TIMES.items() if word in lower}
 
     @cached_property
+    def known(self) -> set[Fraction]:
+        """Numbers that stand here, and those that a word only implies."""
+        return self.values | self.implied
+
+    @cached_property
     def firm(self) -> list[Quantity]:
         """Quantities that the other text has to hold."""
-        listed = [match.end() for match in _LISTED.finditer(self.stated)]
+        listed = {match.end() for match in _LISTED.finditer(self.stated)}
         return [q for q in self.quantities if not (q.soft or self._only_counts(q, listed))]
 
-    def _only_counts(self, quantity: Quantity, listed: Iterable[int]) -> bool:
+    def _only_counts(self, quantity: Quantity, listed: set[int]) -> bool:
         start, end = quantity.start, quantity.end
         if _LABEL.search(self.stated[max(0, start - 14) : start]):
             return True
         small = quantity.unit is None and Fraction(quantity.value) <= LISTED_UP_TO
-        return small and any(start <= at <= end + 2 and at - start < 8 for at in listed)
+        return small and any(at in listed for at in range(start, min(end + 3, start + 8)))
 
     def holds(self, quantity: Quantity, *, implied: bool) -> bool:
         """Whether it stands here in any notation; `implied`: also where a word only implies it."""
         value = Fraction(quantity.value)
-        values = self.values | self.implied if implied else self.values
+        values = self.known if implied else self.values
         if quantity.text.endswith("0s") and value % 10 == 0:  # the 1870s
-            return any(value <= year < value + 10 for year in values)
+            return any(value + more in values for more in range(10))
         in_short = _SHORT.search(quantity.text)
-        factor = _SHORT_FOR.get(in_short[2].lower(), 1) if in_short else 1
+        factor = _SHORT_FOR[in_short[2].lower()] if in_short else 1
         if values & {value, -value, value * factor}:
             return True
         if quantity.unit in ("%", "percent") and (
@@ -145,7 +152,7 @@ def _in_short(text: str) -> Iterator[Fraction]:
         if (factor := MULTIPLIERS.get(word.lower())) is not None:
             yield from (value * factor for value in _values_of(figures.rstrip(".,")))
     for figures, short in _SHORT.findall(text):
-        factor = _SHORT_FOR.get(short.lower(), 10**12)
+        factor = _SHORT_FOR[short.lower()]
         yield from (value * factor for value in _values_of(figures.rstrip(".,")))
     for whole, sign in _VULGAR.findall(text):
         part = Fraction(unicodedata.numeric(sign)).limit_denominator(10)
@@ -159,7 +166,7 @@ def _in_short(text: str) -> Iterator[Fraction]:
 
 def _values_of(token: str) -> set[Fraction]:
     """Of figures with dots and commas: what they may mean, whichever sign is the decimal's."""
-    parts = re.split(r"[.,]", token)
+    parts = re.findall(r"\d+", token)
     if sum(map(len, parts)) > MAX_DIGITS:
         return set()
     whole = int("".join(parts))

@@ -1,9 +1,10 @@
 """Names, quotations, code and cells of tables that stand in the place of others."""
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from difflib import SequenceMatcher
 
+from synth.rephrasing.exact.likeness import is_alike
 from synth.rephrasing.exact.readings import PartPair
 from synth.rephrasing.facts.names import names_of
 from synth.rephrasing.facts.quotations import quotations_of, quoted_in
@@ -49,12 +50,12 @@ def changed_names(pair: PartPair, known: set[str]) -> Iterator[str]:
         return
     source, rewrite = pair.source.text, pair.rewrite.text
     ours, theirs = names_of(source, pair.source.language), names_of(rewrite, pair.rewrite.language)
-    before, after = known | words_in(source.text), words_in(rewrite.text)
-    lost = [name for key, name in ours.items() if key.isalpha() and not _known(key, after)]
+    before, after = _Words(known | words_in(source.text)), _Words(words_in(rewrite.text))
+    lost = [name for key, name in ours.items() if key.isalpha() and not after.hold(key)]
     added = [
         name
         for key, name in theirs.items()
-        if key.replace("-", "").isalpha() and not _known(key, before)
+        if key.replace("-", "").isalpha() and not before.hold(key)
     ]
     if lost and added:
         yield f"the part names {', '.join(lost)}; the rewrite names {', '.join(added)} instead"
@@ -65,14 +66,26 @@ def words_in(text: str) -> set[str]:
     return set(_WORD.findall(text.casefold()))
 
 
-def _known(key: str, words: set[str]) -> bool:
-    return all(
-        any(word.startswith(part[: max(STEM, len(part) - 2)]) for word in words)
-        or _OTHER_WORDS.get(part) in words
-        if len(part) >= STEM
-        else any(part in word for word in words)
-        for part in _WORD.findall(key)
-    )
+class _Words:
+    """The words of a text, for names to be looked up in."""
+
+    def __init__(self, words: set[str]) -> None:
+        self._words = words
+        self._sorted = sorted(words)
+        self._joined = "\n".join(self._sorted)
+
+    def hold(self, key: str) -> bool:
+        """Whether a word begins like each part of the name, or holds it where it is short."""
+        return all(
+            self._begin(part[: max(STEM, len(part) - 2)]) or _OTHER_WORDS.get(part) in self._words
+            if len(part) >= STEM
+            else part in self._joined
+            for part in _WORD.findall(key)
+        )
+
+    def _begin(self, beginning: str) -> bool:
+        at = bisect_left(self._sorted, beginning)
+        return at < len(self._sorted) and self._sorted[at].startswith(beginning)
 
 
 def changed_quotations(pair: PartPair) -> Iterator[str]:
@@ -85,9 +98,8 @@ def changed_quotations(pair: PartPair) -> Iterator[str]:
         if squeeze(words).strip(".,;:!?'") in source.squeezed or _bare(words) in together:
             continue
         own = words_of(words)
-        if any(
-            _alike(own, window) >= QUOTED_ALIKE for one in quoted for window in _windows(one, own)
-        ):
+        windows = (window for one in quoted for window in _windows(one, own))
+        if any(is_alike(own, window, at=QUOTED_ALIKE) for window in windows):
             yield f'the part does not hold the quoted words "{words}"'
 
 
@@ -103,22 +115,18 @@ def _windows(words: Sequence[str], like: Sequence[str]) -> Iterator[Sequence[str
         yield words[start : start + len(like)]
 
 
-def _alike(a: Sequence[str], b: Sequence[str]) -> float:
-    return SequenceMatcher(None, a, b, autojunk=False).ratio()
-
-
 def changed_code(pair: PartPair) -> Iterator[str]:
     """Blocks of code that the source does not have, and inline code that is nearly some of it."""
     source, rewrite = pair.source.text, pair.rewrite.text
     for block in code_kept(source, rewrite).added:
         yield f"the part has no such code: {block}"
-    gone = [span for span in source.spans if squeeze(span) not in rewrite.squeezed]
+    gone = [span for span in source.spans if not _stands_whole(squeeze(span), rewrite.squeezed)]
     for span in dict.fromkeys(rewrite.spans):
         if _NUMERIC.fullmatch(span) or _stands_whole(squeeze(span), source.squeezed):
             continue
-        near = [one for one in gone if _alike(span, one) >= SPAN_ALIKE]
-        if near:
-            yield f"the part has `{near[0]}`; the rewrite has `{span}` instead"
+        near = next((one for one in gone if is_alike(span, one, at=SPAN_ALIKE)), None)
+        if near is not None:
+            yield f"the part has `{near}`; the rewrite has `{span}` instead"
 
 
 def _stands_whole(span: str, text: str) -> bool:
@@ -128,16 +136,17 @@ def _stands_whole(span: str, text: str) -> bool:
 
 
 def changed_cells(pair: PartPair) -> Iterator[str]:
-    """Rows of a table of the source, told by its head and the first cell, with other cells."""
-    ours, theirs = _tables(pair.source.text), _tables(pair.rewrite.text)
-    for table in theirs:
-        for own in ours:
-            if own[0] != table[0]:
-                continue
-            firsts = {row[0] for row in own[1:]}
-            for row in table[1:]:
-                if row[0] in firsts and row not in own:
-                    yield f"the table has another row for {row[0]}"
+    """Rows of a table of the source, told by its head and the first cell, with other cells. Several
+    tables with one head count as one."""
+    known: dict[tuple[str, ...], set[tuple[str, ...]]] = {}
+    for head, *rows in _tables(pair.source.text):
+        known.setdefault(head, set()).update(rows)
+    for head, *rows in _tables(pair.rewrite.text):
+        ours = known.get(head, set())
+        firsts = {row[0] for row in ours}
+        for row in rows:
+            if row[0] in firsts and row not in ours:
+                yield f"the table has another row for {row[0]}"
 
 
 def _tables(text: ReadText) -> list[list[tuple[str, ...]]]:

@@ -18,7 +18,7 @@ MIN_QUOTED = 4
 """Letters, digits and signs of a quote that shows anything, blanks left out."""
 
 MAX_QUOTE = 400
-"""Characters of a quote that are looked at and kept."""
+"""Characters of a quote, and of what is said of it, that are looked at and kept."""
 
 MOST_DIFFERENCES = 12
 
@@ -84,7 +84,7 @@ async def _ask(llm: LLM, talk: Sequence[dict[str, Any]], *, item: str, step: str
 
 def _read(answer: dict[str, Any], source: str, rewrite: str) -> PartVerdict:
     given = [
-        Difference(one["part"][:MAX_QUOTE], one["rewrite"][:MAX_QUOTE], one["what"])
+        Difference(*(one[field][:MAX_QUOTE] for field in Difference._fields))
         for one in answer["differences"]
     ]
     proved = [one for one in given if _stands(one.part, source) or _stands(one.rewrite, rewrite)]
