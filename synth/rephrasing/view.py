@@ -1,5 +1,8 @@
 """One rewrite printed on a terminal beside its source."""
 
+import json
+from typing import Any
+
 from rich.console import Console, Group
 from rich.panel import Panel
 from rich.table import Table
@@ -42,6 +45,8 @@ def _rendered(row: Row) -> Group:
         ("form", f"{row['style']}, {row['perspective']}"),
         ("written by", row["model"]),
         ("fate", "kept" if row["kept"] else f"dropped: {row['drop_reason']}"),
+        ("flags", ", ".join(row["flags"]) or "none"),
+        ("parts", _told_of(row["chunks"])),
         ("tokens", f"{row['source_tokens']} of the source, {row['text_tokens']} written"),
     ):
         facts.add_row(Text(name, style="bright_black"), Text(one_line(value)))
@@ -58,3 +63,11 @@ def _rendered(row: Row) -> Group:
         Panel(Text(visible(row["text"])), title="rewrite"),
     )
     return Group(facts, texts, measured)
+
+
+def _told_of(chunks: Any) -> str:
+    """How many parts there are, came back, and stay as the source has them."""
+    parts = json.loads(chunks) if isinstance(chunks, str) else chunks
+    returned = sum(bool(part.get("faults")) for part in parts)
+    replaced = sum(bool(part.get("replaced")) for part in parts)
+    return f"{len(parts)}, {returned} given back, {replaced} as in the source"
