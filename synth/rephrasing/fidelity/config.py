@@ -6,7 +6,7 @@ from pydantic import Field
 
 from records.config import Config
 
-Reason = Literal[
+FlagReason = Literal[
     "wrong_language",
     "too_short",
     "too_long",
@@ -32,7 +32,7 @@ Reason = Literal[
     "copied",
 ]
 
-HARD: tuple[Reason, ...] = (
+HARD: tuple[FlagReason, ...] = (
     "wrong_language",
     "repetitive",
     "code_changed",
@@ -49,7 +49,7 @@ class FidelityConfig(Config):
     layer finds drops the rewrite if `drop_for` names its reason; else it is a flag, which the judge
     looks at where there is one."""
 
-    drop_for: tuple[Reason, ...] = HARD
+    drop_for: tuple[FlagReason, ...] = HARD
     """Reasons that drop a rewrite. Those of words alone (`contradicted`, `sentence_added` and the
     like) hold for every second faithful rewrite: they are hints."""
 

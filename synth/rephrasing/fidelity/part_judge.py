@@ -22,7 +22,7 @@ MAX_QUOTE = 400
 
 MOST_DIFFERENCES = 12
 
-Verdict = Literal["faithful", "unfaithful"]
+PartMeaning = Literal["faithful", "unfaithful"]
 
 
 class Difference(NamedTuple):
@@ -33,7 +33,7 @@ class Difference(NamedTuple):
 
 
 class PartVerdict(NamedTuple):
-    verdict: Verdict
+    verdict: PartMeaning
     differences: tuple[Difference, ...]
     """Those whose words stand where they are said to, of an unfaithful rewrite."""
     unproved: int
