@@ -47,9 +47,10 @@ class OverCatalogue:
             for row in self.run.dataset.rows("domains")
             if row["domain_id"] in catalogue.domains or coding.is_code(row)
         ]
+        searched = goals_found(self.run) if catalogue.servers else {}
         found = {
             server: tuple(frozenset(call.tool for call in goal.calls) for goal in goals)
-            for server, goals in goals_found(self.run).items()
+            for server, goals in searched.items()
         }
         tools = catalogue.tools.values()
         return sources_of(domains, tools, catalogue.servers, catalogue.code, found)
