@@ -143,7 +143,7 @@ def measured(case: Case, rewrite: str) -> Fidelity:
 
 def found_in(case: Case, rewrite: str) -> list[str]:
     """All but `copied`: what is too close to its source is faithful all the same."""
-    reasons = reasons_of(measured(case, rewrite), FidelityConfig())
+    reasons = reasons_of(measured(case, rewrite).columns(), FidelityConfig())
     return [reason for reason in reasons if reason != "copied"]
 
 

@@ -113,7 +113,7 @@ def made(task: Task, mistake: str | None = None) -> Made:
         marked.append(gap + rewritten)
         text += gap + document.restored(rewritten)
     fidelity = fidelity_of(task.text, text, kind=task.kind, answer=task.answer)
-    reason = verdict(fidelity, FidelityConfig())
+    reason = verdict(fidelity.columns(), FidelityConfig())
     return Made(text, reason, fidelity.copied, len(document.parts), seconds)
 
 

@@ -14,7 +14,7 @@ from flows.dry_run import dry_run
 from flows.evolve_tools import evolve_tools
 from flows.grade import grade
 from flows.pipeline import pipeline
-from flows.rephrase import rephrase
+from flows.rephrase import grade_rewrites, rephrase
 from flows.rollouts import rollouts, rounds
 from flows.runtime.ownership import OURS
 
@@ -29,6 +29,7 @@ FLOWS: tuple[Flow[..., Any], ...] = (
     curate,
     grade,
     rephrase,
+    grade_rewrites,
 )
 
 OF_TRAINING = ("torch", "safetensors", "tokenizers")

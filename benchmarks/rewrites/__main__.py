@@ -117,7 +117,7 @@ def measure_judge(parts: Sequence[RewrittenPart], half: str, judge: RoleConfig, 
 
 def flags(part: RewrittenPart) -> list[str]:
     fidelity = fidelity_of(part.source, part.rewrite, kind=part.kind)
-    return flags_of(fidelity, FidelityConfig())
+    return flags_of(fidelity.columns(), FidelityConfig())
 
 
 def tell(found: Iterable[tuple[RewrittenPart, list[str]]]) -> None:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from records.errors import ConfigError, SynthError
 from records.store.commits import Commit, ItemStatus, Part, commit_path, newest_number, read_commit
 from records.tables.columns import aligned, renamed, spec_of
+from records.tables.renames import REMOVED
 from records.tables.schemas import SCHEMA_VERSION, TableSpec
 from records.tables.tables import TABLES
 
@@ -234,7 +235,8 @@ def _check_known(part: Part) -> None:
         unknown = [part.table]
     else:
         earlier = spec.renamed.values() if part.schema_version < SCHEMA_VERSION else ()
-        unknown = sorted(set(part.columns) - {*spec.schema.names, *earlier})
+        removed = REMOVED.get(part.table, frozenset())
+        unknown = sorted(set(part.columns) - {*spec.schema.names, *earlier, *removed})
     if part.schema_version > SCHEMA_VERSION:
         unknown.append(f"schema version {part.schema_version}")
     if unknown:

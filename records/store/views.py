@@ -12,8 +12,9 @@ commit number), null where there is none. `sft` has the accepted ones for which 
 counted, and those of curations that noted nothing of it. `preferences` pairs, of each task, the
 best of these with the worst one that was rejected through the agent's own failure; sub-agents'
 conversations are in `sft` and in no pair. In the view
-`rephrasings` the newest selection has its say in `kept` and `drop_reason`, and `repeats` names the
-rewrite that one repeats.
+`rephrasings` the newest decision says `kept`, `drop_reason`, `flags` and `split`, and `repeats`
+names the rewrite that one repeats; rewrites that no decision has looked at have none of these.
+Datasets of before decisions have their own verdict in the rows, and their `selection`.
 """
 
 import re
@@ -120,7 +121,7 @@ class _Writer:
             body = self._with_curation(body)
             renamed = renamed | TABLES["curation"].renamed
         if spec.name == "rephrasings":
-            body = self._with_selection(spec, body)
+            body = self._with_decisions(spec, body)
         if renamed:  # the earlier names stay beside today's for one version
             earlier = ", ".join(f"{name} AS {old}" for name, old in renamed.items())
             body = f"SELECT *, {earlier} FROM (\n{body}\n)"
@@ -195,21 +196,33 @@ class _Writer:
             ") AS newest USING (trajectory_id)"
         )
 
-    def _with_selection(self, spec: TableSpec, rephrasings: str) -> str:
-        """What the newest selection drops is not kept, and says why."""
+    def _with_decisions(self, spec: TableSpec, rephrasings: str) -> str:
+        """With what the newest decision says of each rewrite."""
         replaced = {
-            "kept": "own.kept AND newest.drop_reason IS NULL AS kept",
-            "drop_reason": "coalesce(own.drop_reason, newest.drop_reason) AS drop_reason",
+            "kept": "coalesce(newest.kept, own.kept AND selected.drop_reason IS NULL) AS kept",
+            "drop_reason": "CASE WHEN newest.kept IS NULL "
+            "THEN coalesce(own.drop_reason, selected.drop_reason) "
+            "ELSE newest.drop_reason END AS drop_reason",
+            "split": "coalesce(newest.split, own.split) AS split",
         }
         names = ", ".join(replaced.get(name, f"own.{name}") for name in spec.schema.names)
+        repeats = "CASE WHEN newest.kept IS NULL THEN selected.repeats ELSE newest.repeats END"
         return (
-            f"SELECT {names}, newest.repeats\n"
-            f"FROM (\n{rephrasings}\n) AS own\nLEFT JOIN (\n"
-            "SELECT rephrasing_id, drop_reason, repeats FROM (\n"
-            f"{self._live_rows(TABLES['selection'], numbered=True)}\n)\n"
+            f"SELECT {names}, newest.measured_by, newest.judge_id, newest.flags,\n"
+            f"  {repeats} AS repeats\n"
+            f"FROM (\n{rephrasings}\n) AS own\n"
+            f"LEFT JOIN (\n{self._newest('rephrasing_decisions', 'decision_id')}\n) AS newest\n"
+            "  USING (rephrasing_id)\n"
+            f"LEFT JOIN (\n{self._newest('selection', 'selection_id')}\n) AS selected\n"
+            "  USING (rephrasing_id)"
+        )
+
+    def _newest(self, table: str, decided_by: str) -> str:
+        """Of the rows on a rewrite the one of the newest commit."""
+        return (
+            f"SELECT * FROM (\n{self._live_rows(TABLES[table], numbered=True)}\n)\n"
             "QUALIFY row_number() OVER (PARTITION BY rephrasing_id\n"
-            "  ORDER BY commit_number DESC, selection_id) = 1\n"
-            ") AS newest USING (rephrasing_id)"
+            f"  ORDER BY commit_number DESC, {decided_by}) = 1"
         )
 
 

@@ -1,6 +1,7 @@
 """What the first version of the schema called columns and values.
 
 What it wrote, parts and journals, is read under today's names. Views carry both names of a column.
+Columns that are gone since are left where they lie.
 """
 
 COLUMNS: dict[str, dict[str, str]] = {
@@ -11,6 +12,18 @@ COLUMNS: dict[str, dict[str, str]] = {
     "curation": {"judge_status": "judge_standing"},
 }
 """Table -> column -> its earlier name."""
+
+REMOVED: dict[str, frozenset[str]] = {
+    # what was measured of a rewrite stands in `rephrasing_measurements`, its flags in the decisions
+    "rephrasings": frozenset(
+        [
+            *("numbers", "units", "dates", "names", "quotations", "code", "tables", "headings"),
+            *("maths", "conflicts", "claims", "alignment", "length_ratio", "language"),
+            *("repetition", "overlap", "flags"),
+        ]
+    ),
+}
+"""Table -> columns that earlier versions stored. They lie in the parts, and nothing reads them."""
 
 _MODEL = {r"^template-policy(-exact|-clumsy)?$": r"offline-model\1"}
 _CHECKER = {"^template-policy(-exact|-clumsy)?@": r"offline-model\1@"}

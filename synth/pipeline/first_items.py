@@ -19,7 +19,7 @@ from synth.engine.stages import Stage
 from synth.llm.settings.config import BudgetConfig
 from synth.pipeline.config import RunConfig
 from synth.pipeline.stages import STAGES, RolloutStage, TaskStage
-from synth.rephrasing.selection import SelectionStage
+from synth.rephrasing.rephrase import decide
 from synth.rephrasing.stage import RephraseStage
 from synth.rephrasing.writing.config import RephraseConfig
 
@@ -92,7 +92,7 @@ async def make_first_items(run: Run[Any]) -> None:
                 await run.run_stage(stage)
         case _:
             await _until_kept(run, RephraseStage)
-            await run.run_stage(SelectionStage(run))
+            await decide(run, Run.run_stage)
 
 
 async def _until_kept(run: Run[Any], kind: Callable[[Run[Any]], Stage]) -> None:

@@ -76,7 +76,7 @@ def _shown(dataset: Dataset) -> list[Row]:
 _SHOWN = """
 WITH numbered AS (
   SELECT rephrasing_id, style, perspective, kept, drop_reason, source_name, source_text, text,
-         length_ratio, repeats,
+         text_tokens / source_tokens AS length_ratio, repeats,
          row_number() OVER (PARTITION BY kept, coalesce(drop_reason, style)
                             ORDER BY rephrasing_id) AS turn
   FROM rephrasings

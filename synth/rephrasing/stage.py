@@ -13,25 +13,25 @@ from typing import Any, NamedTuple
 from records.digest import digest
 from records.errors import ItemError
 from records.sizes import TOKEN_COUNTER, count_tokens
-from records.store.dataset import ItemStatus
 from records.tables.schemas import Row
 from records.tables.splits import own_split
 from synth.engine.run import Run
-from synth.engine.stages import KEPT, Item, ItemResult, ShardContext, dropped
-from synth.llm.client import LLM
+from synth.engine.stages import Item, ItemResult, ShardContext, dropped
 from synth.prompts.templates import version_of
 from synth.rephrasing.exact.faults import EXACT_VERSION
-from synth.rephrasing.fidelity.checks import Fidelity, fidelity_of, verdict
-from synth.rephrasing.fidelity.embedded import aligned
 from synth.rephrasing.fidelity.language import language_of
-from synth.rephrasing.fidelity.part_judge import prompt_version
+from synth.rephrasing.fidelity.part_judge import (
+    FAITHFUL,
+    VERDICTS,
+    judge_id_of,
+    prompt_version,
+    verdict_row,
+)
 from synth.rephrasing.sources.sources import source_of
 from synth.rephrasing.sources.texts import SourceText, TextPosition, TextSource
 from synth.rephrasing.structure.chunks import Document, Span, documents_of
-from synth.rephrasing.writing.assignment import ENGLISH, Assigner, Assignment
+from synth.rephrasing.writing.assignment import Assigner, Assignment
 from synth.rephrasing.writing.config import RephraseConfig
-from synth.rephrasing.writing.gates import GATES
-from synth.rephrasing.writing.instructions import TRANSLATE
 from synth.rephrasing.writing.part_checks import PartChecker
 from synth.rephrasing.writing.parts import (
     PROMPT,
@@ -40,6 +40,9 @@ from synth.rephrasing.writing.parts import (
     Writer,
     Written,
 )
+
+DECIDED_LATER = ("selection", "fidelity", "gates", "heldout_share", "align")
+"""Settings of what is made of the rewrites: they write no text, so they change no item."""
 
 STAGE_VERSION = 5
 """Raised when the same text would be rewritten otherwise by the same answers."""
@@ -73,6 +76,7 @@ class RephraseStage:
         self.assigner = Assigner(self.config)
         self.sources = [source_of(source) for source in self.config.sources]
         self.base = base_of(self.config, self.assigner)
+        self.judge_id = judge_id_of(self.config.roles["judge"])
 
     def plan(self) -> list[Item]:
         return list(self._items())
@@ -132,47 +136,15 @@ class RephraseStage:
             return dropped("declined")
         except UnfaithfulError as error:
             return dropped(error.reason)
-        reason, fidelity = await self._checked(
-            item, text._replace(text=excerpt), written.text, assigned, shard.llm
+        row = self._row(item, text, source_id, excerpt, assigned, written)
+        # what stands is faithful where the judge was asked: else it went back or was replaced
+        judged = [part for part, chunk in enumerate(written.chunks) if chunk.verdict is not None]
+        return ItemResult(
+            {
+                "rephrasings": [row],
+                VERDICTS: [verdict_row(self.judge_id, row, part, FAITHFUL) for part in judged],
+            }
         )
-        row = self._row(item, text, source_id, excerpt, assigned, written) | {
-            **fidelity.columns(),
-            "claims": None,
-            "kept": reason is None,
-            "drop_reason": reason,
-            "flags": sorted({flag for chunk in written.chunks for flag in chunk.flags}),
-        }
-        status = KEPT if reason is None else ItemStatus("dropped", reason)
-        return ItemResult({"rephrasings": [row]}, status)
-
-    async def _checked(
-        self,
-        item: Item,
-        text: SourceText,
-        rewrite: str,
-        assigned: Assignment,
-        llm: LLM,
-    ) -> tuple[str | None, Fidelity]:
-        """Why the rewrite as a whole is dropped, if it is, and what was measured of it."""
-        config, item_id, source = self.config, item.item_id, text.text
-        at: At = item.data["at"]
-        alignment = None
-        if config.align == "embedder":
-            alignment = await aligned(llm, source, rewrite, item=item_id, step="align")
-        wanted = ENGLISH if assigned.style.name == TRANSLATE else None
-        fidelity = await asyncio.to_thread(
-            fidelity_of,
-            source,
-            rewrite,
-            kind=config.sources[at.source].kind,
-            language=wanted,
-            answer=text.answer,
-            alignment=alignment,
-        )
-        return verdict(fidelity, config.fidelity) or self._gated(rewrite), fidelity
-
-    def _gated(self, text: str) -> str | None:
-        return next((name for name in self.config.gates if GATES[name](text)), None)
 
     def _row(
         self,
@@ -199,6 +171,7 @@ class RephraseStage:
             "rewrite": at.rewrite,
             "style": assigned.style.name,
             "perspective": assigned.perspective.name,
+            "answer": text.answer,
             "source_text": excerpt,
             "text": written.text,
             "chunks": [chunk._asdict() for chunk in written.chunks],
@@ -212,6 +185,8 @@ class RephraseStage:
                 "style": assigned.style.version,
                 "perspective": assigned.perspective.version,
             },
+            "kept": None,
+            "drop_reason": None,
             "license": reader.license,
             "split": own_split("document", source_id, heldout_share=self.config.heldout_share),
         }
@@ -225,8 +200,8 @@ def source_id_of(text: str) -> str:
 def base_of(config: RephraseConfig, assigner: Assigner) -> str:
     """What decides every rewrite of a run beside its text."""
     settings: dict[str, Any] = config.identity()
-    for name in ("sources", "selection"):
-        settings.pop(name)
+    for name in ("sources", *DECIDED_LATER):
+        settings.pop(name, None)  # an identity leaves out what is as it was before it was a setting
     settings["roles"] = {role: own.identity() for role, own in config.roles_asked().items()}
     return digest(
         NAME,

@@ -88,7 +88,7 @@ WITH calls AS (
          coalesce(sum(prompt_tokens) FILTER (NOT cache_hit), 0)::BIGINT AS prompt_tokens,
          coalesce(sum(completion_tokens) FILTER (NOT cache_hit), 0)::BIGINT AS completion_tokens,
          coalesce(sum(cost_usd) FILTER (NOT cache_hit), 0) AS cost_usd
-  FROM llm_calls WHERE stage = 'rephrase'
+  FROM llm_calls WHERE stage IN ('rephrase', 'rephrasing-verdicts')
 ), made AS (
   SELECT count(*) AS rewrites,
          count(*) FILTER (kept) AS kept,

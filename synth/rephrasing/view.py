@@ -14,9 +14,19 @@ from synth.render.foreign_text import one_line, visible
 
 LAYERS = (
     *("numbers", "units", "dates", "names", "quotations", "code", "tables", "headings"),
-    *("maths", "conflicts", "claims", "alignment", "language", "repetition", "overlap"),
+    *("maths", "conflicts", "alignment", "language", "repetition", "overlap", "exact", "gates"),
 )
-"""Columns of fidelity, in the order in which they are shown."""
+"""Columns of measurements, in the order in which they are shown."""
+
+_MEASURED = f"""
+SELECT {", ".join(f"found.{name}" for name in LAYERS)}
+FROM rephrasing_measurements AS found JOIN rephrasings USING (rephrasing_id, measured_by)
+WHERE rephrasing_id = $1 AND part = -1"""
+
+_VERDICTS = """
+SELECT part, verdict, differences
+FROM rephrasing_verdicts JOIN rephrasings USING (rephrasing_id, judge_id)
+WHERE rephrasing_id = $1 AND verdict = 'unfaithful' ORDER BY part"""
 
 
 def beginning_with(dataset: Dataset, beginning: str) -> str | None:
@@ -33,10 +43,13 @@ def show_rephrasing(
         found = db.execute("SELECT * FROM rephrasings WHERE rephrasing_id = $1", [rephrasing_id])
         names = [column[0] for column in found.description or ()]
         row = dict(zip(names, found.fetchall()[0], strict=True))
-    (console or Console()).print(_rendered(row))
+        measured = db.execute(_MEASURED, [rephrasing_id]).fetchone() or (None,) * len(LAYERS)
+        unfaithful = db.execute(_VERDICTS, [rephrasing_id]).fetchall()
+    layers = dict(zip(LAYERS, measured, strict=True))
+    (console or Console()).print(_rendered(row, layers, unfaithful))
 
 
-def _rendered(row: Row) -> Group:
+def _rendered(row: Row, layers: Row, unfaithful: list[tuple[Any, ...]]) -> Group:
     facts = Table(box=None, show_header=False)
     part = f", part {row['source_part'] + 1} of {row['source_parts']}"
     for name, value in (
@@ -44,17 +57,19 @@ def _rendered(row: Row) -> Group:
         ("source", row["source_name"] + (part if row["source_parts"] > 1 else "")),
         ("form", f"{row['style']}, {row['perspective']}"),
         ("written by", row["model"]),
-        ("fate", "kept" if row["kept"] else f"dropped: {row['drop_reason']}"),
-        ("flags", ", ".join(row["flags"]) or "none"),
+        ("decision", _told_decision(row)),
+        ("flags", ", ".join(row["flags"] or ()) or "none"),
         ("parts", _told_of(row["chunks"])),
         ("tokens", f"{row['source_tokens']} of the source, {row['text_tokens']} written"),
     ):
         facts.add_row(Text(name, style="bright_black"), Text(one_line(value)))
     measured = Table("layer", box=None)
     measured.add_column("what was found", overflow="fold")
-    for name in LAYERS:
-        if row[name] is not None:
-            measured.add_row(name, Text(one_line(row[name])))
+    for name, value in layers.items():
+        if value not in (None, "[]", "{}"):
+            measured.add_row(name, Text(one_line(value)))
+    for part, verdict, differences in unfaithful:
+        measured.add_row(f"judge, part {part + 1}", Text(one_line(f"{verdict}: {differences}")))
     texts = Table(box=None, expand=True, show_header=False)
     texts.add_column(ratio=1, overflow="fold")
     texts.add_column(ratio=1, overflow="fold")
@@ -63,6 +78,12 @@ def _rendered(row: Row) -> Group:
         Panel(Text(visible(row["text"])), title="rewrite"),
     )
     return Group(facts, texts, measured)
+
+
+def _told_decision(row: Row) -> str:
+    if row["kept"] is None:
+        return "none yet"
+    return "kept" if row["kept"] else f"dropped: {row['drop_reason']}"
 
 
 def _told_of(chunks: Any) -> str:

@@ -15,7 +15,12 @@ SETTINGS = (
     *("--set", f"seed={SMALL.seed}"),
 )
 
-TEXTS = ("rephrasings", "selection")
+TEXTS = (
+    "rephrasings",
+    "rephrasing_measurements",
+    "rephrasing_verdicts",
+    "rephrasing_decisions",
+)
 """What the demo makes beside the pipeline."""
 
 SPENT = """

@@ -1,4 +1,4 @@
-"""Command `synth grade`: stored trajectories judged again, without new rollouts."""
+"""Command `synth grade`: stored trajectories judged again, or rewrites decided about again."""
 
 import json
 from pathlib import Path
@@ -9,6 +9,7 @@ from cyclopts import App
 from flows.cli.shared.money import NO_MONEY, Money
 from flows.cli.shared.options import Json, Set
 from flows.cli.shared.output import say
+from flows.cli.shared.rewrite_grades import grade_rewrites, is_about_rewrites
 from records.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ def grade(
     Adds a grading: verdicts, the trial of the judge and the curation that follows from it, which
     is then the newest. Nothing is rewritten. What was graded so before costs nothing again.
 
+    On a dataset of rewrites, or with the file of a rephrasing: measures, judges and decides about
+    the rewrites again, by the file's thresholds, gates and judge, and writes none anew.
+
     Parameters
     ----------
     path
@@ -58,6 +62,11 @@ def grade(
     from synth.judging.stages import grading_of, trials, warning_about
 
     store = open_dataset(path)
+    if is_about_rewrites(store, config):
+        if rubric is not None:
+            raise ConfigError(f"--rubric {rubric} is about trajectories; rewrites have no rubric")
+        grade_rewrites(store, config, judge_model, money, set_, json_=json_)
+        return
     loaded = _settings(store, config, judge_model, rubric, money, set_)
     seconds = run_flow("grade", loaded, store.root, command=f"synth grade {store.root}")
     grading_id = grading_of(loaded)

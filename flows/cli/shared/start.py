@@ -15,7 +15,7 @@ from flows.dry_run import dry_run
 from flows.evolve_tools import evolve_tools
 from flows.grade import grade
 from flows.pipeline import pipeline
-from flows.rephrase import rephrase
+from flows.rephrase import grade_rewrites, rephrase
 from flows.runtime.ownership import OURS, sweep_dead_runs
 from records.errors import SynthError
 from synth.engine.job_config import JobConfig
@@ -25,6 +25,7 @@ FLOWS: dict[str, Flow[..., Any]] = {
     "dry_run": dry_run,
     "evolve_tools": evolve_tools,
     "grade": grade,
+    "grade_rewrites": grade_rewrites,
     "rephrase": rephrase,
 }
 

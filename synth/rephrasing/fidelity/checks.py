@@ -1,14 +1,16 @@
 """Every layer of a rewrite's fidelity, what of it a rewrite is dropped for, and what is a hint.
 
-    fidelity = fidelity_of(source, rewrite, kind="knowledge")
-    reasons_of(fidelity, FidelityConfig())   # ["numbers_lost", "contradicted"]
-    verdict(fidelity, FidelityConfig())      # None: kept, since these are hints
-    flags_of(fidelity, FidelityConfig())     # ["numbers_lost", "contradicted"]
+    measured = fidelity_of(source, rewrite, kind="knowledge").columns()   # stored as it is
+    reasons_of(measured, FidelityConfig())   # ["numbers_lost", "contradicted"]
+    verdict(measured, FidelityConfig())      # None: kept, since these are hints
+    flags_of(measured, FidelityConfig())     # ["numbers_lost", "contradicted"]
 
-Nothing here asks a model: what an embedder found (`embedded.aligned`) is handed in. The judge
-decides the meaning, part by part (`part_judge`).
+Reasons are read from what is stored, so that other thresholds need no text. Nothing here asks a
+model: what an embedder found (`embedded.aligned`) is handed in. The judge decides the meaning, part
+by part (`part_judge`).
 """
 
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
 from synth.rephrasing.facts.text import ReadText
@@ -32,6 +34,9 @@ from synth.rephrasing.fidelity.layers import (
 from synth.rephrasing.fidelity.maths import MathsFidelity, maths_kept
 from synth.rephrasing.fidelity.overlap import copied, repeated
 
+FIDELITY_VERSION = 1
+"""Raised when the same texts would be measured otherwise."""
+
 TextKind = Literal["knowledge", "maths"]
 
 MAX_LISTED = 20
@@ -39,6 +44,9 @@ MAX_LISTED = 20
 
 MAX_CHARS = 200
 """Of each fact, sentence or quotation that a row names."""
+
+Measured = Mapping[str, Any]
+"""Columns of a measurement, as `Fidelity.columns` gives them."""
 
 
 class Fidelity(NamedTuple):
@@ -72,18 +80,24 @@ class Fidelity(NamedTuple):
         alignment = self.alignment
         return {
             **{name: _layer(getattr(self, name)) for name in _LAYERS},
-            "conflicts": [_cut(conflict._asdict()) for conflict in self.conflicts[:MAX_LISTED]],
+            "conflicts": [_cut(c._asdict()) for c in _closest(self.conflicts)[:MAX_LISTED]],
             "alignment": None
             if alignment is None
             else {
                 "method": alignment.method,
                 "recall": alignment.recall,
                 "precision": alignment.precision,
+                "source": [[m.score, m.telling] for m in alignment.source],
+                "rewrite": [[m.score, m.telling] for m in alignment.rewrite],
                 "weakest_source": [[score, text[:MAX_CHARS]] for score, text in alignment[3]],
                 "weakest_rewrite": [[score, text[:MAX_CHARS]] for score, text in alignment[4]],
             },
             "length_ratio": self.length_ratio,
-            "language": {"source": self.source_language, "rewrite": self.language},
+            "language": {
+                "source": self.source_language,
+                "rewrite": self.language,
+                "wanted": self.wanted_language,
+            },
             "repetition": {"source": self.source_repetition, "rewrite": self.repetition},
             "overlap": {"copied": self.copied, "longest": self.longest_copy},
             "maths": None if self.maths is None else _maths(self.maths),
@@ -141,76 +155,84 @@ def fidelity_of(
     )
 
 
-def verdict(fidelity: Fidelity, config: FidelityConfig) -> str | None:
+def verdict(measured: Measured, config: FidelityConfig) -> str | None:
     """The first reason to drop the rewrite, of those that `drop_for` names; None: it is kept."""
-    return next((r for r in reasons_of(fidelity, config) if r in config.drop_for), None)
+    return next((r for r in reasons_of(measured, config) if r in config.drop_for), None)
 
 
-def flags_of(fidelity: Fidelity, config: FidelityConfig) -> list[str]:
+def flags_of(measured: Measured, config: FidelityConfig) -> list[str]:
     """The reasons that are hints: a judge looks at what they flag."""
-    return [reason for reason in reasons_of(fidelity, config) if reason not in config.drop_for]
+    return [reason for reason in reasons_of(measured, config) if reason not in config.drop_for]
 
 
-def reasons_of(fidelity: Fidelity, config: FidelityConfig) -> list[str]:
+def reasons_of(measured: Measured, config: FidelityConfig) -> list[str]:
     """Every reason that holds, the plainest first."""
-    return [reason for reason, holds in _found(fidelity, config) if holds]
+    return [reason for reason, holds in _found(measured, config) if holds]
 
 
-def _found(f: Fidelity, config: FidelityConfig) -> list[tuple[str, bool]]:
-    told = f.language != "und" and f.wanted_language != "und"
-    alignment = f.alignment
+def _found(m: Measured, config: FidelityConfig) -> list[tuple[str, bool]]:
+    spoken, wanted = m["language"]["rewrite"], m["language"]["wanted"]
+    repetition, length = m["repetition"], m["length_ratio"]
     return [
-        ("wrong_language", told and f.language != f.wanted_language),
-        ("too_short", f.length_ratio < config.min_length),
-        ("too_long", f.length_ratio > config.max_length),
-        ("repetitive", f.repetition - f.source_repetition > config.max_repetition),
-        ("numbers_lost", f.numbers.share < config.min_numbers),
-        ("numbers_added", len(f.numbers.added) > config.max_new_numbers),
-        ("units_changed", f.units.share < config.min_units or bool(f.units.added)),
-        ("dates_changed", f.dates.share < config.min_dates or bool(f.dates.added)),
-        ("names_lost", f.names.share < config.min_names),
-        ("names_added", len(f.names.added) > config.max_new_names),
-        ("quotation_changed", f.quotations.share < config.min_quotations),
-        ("code_changed", f.code.share < config.min_code or bool(f.code.added)),
-        ("table_lost", f.tables.share < config.min_cells),
-        ("heading_lost", f.headings.share < config.min_headings),
-        *_of_maths(f.maths, config),
-        ("contradicted", any(_counts(conflict, config) for conflict in f.conflicts)),
-        *_of_alignment(alignment, config),
-        ("copied", f.copied > config.max_copied),
+        ("wrong_language", "und" not in (spoken, wanted) and spoken != wanted),
+        ("too_short", length < config.min_length),
+        ("too_long", length > config.max_length),
+        ("repetitive", repetition["rewrite"] - repetition["source"] > config.max_repetition),
+        ("numbers_lost", m["numbers"]["share"] < config.min_numbers),
+        ("numbers_added", m["numbers"]["num_added"] > config.max_new_numbers),
+        ("units_changed", _changed(m["units"], config.min_units)),
+        ("dates_changed", _changed(m["dates"], config.min_dates)),
+        ("names_lost", m["names"]["share"] < config.min_names),
+        ("names_added", m["names"]["num_added"] > config.max_new_names),
+        ("quotation_changed", m["quotations"]["share"] < config.min_quotations),
+        ("code_changed", _changed(m["code"], config.min_code)),
+        ("table_lost", m["tables"]["share"] < config.min_cells),
+        ("heading_lost", m["headings"]["share"] < config.min_headings),
+        *_of_maths(m["maths"], config),
+        ("contradicted", any(_counts(conflict, config) for conflict in m["conflicts"])),
+        *_of_alignment(m["alignment"], config),
+        ("copied", m["overlap"]["copied"] > config.max_copied),
     ]
 
 
-def _counts(conflict: Conflict, config: FidelityConfig) -> bool:
-    at = config.negation_at if conflict.kind == "negation" else config.conflict_at
-    return conflict.closeness >= at
+def _changed(layer: Measured, least: float) -> bool:
+    return layer["share"] < least or layer["num_added"] > 0
 
 
-def _of_maths(maths: MathsFidelity | None, config: FidelityConfig) -> list[tuple[str, bool]]:
+def _counts(conflict: Measured, config: FidelityConfig) -> bool:
+    at = config.negation_at if conflict["kind"] == "negation" else config.conflict_at
+    return conflict["closeness"] >= at
+
+
+def _of_maths(maths: Measured | None, config: FidelityConfig) -> list[tuple[str, bool]]:
     if maths is None:
         return []
-    added, most = len(maths.formulas.added), config.max_new_formulas
+    added, most = maths["num_added"], config.max_new_formulas
     return [
-        ("formula_lost", maths.formulas.share < config.min_formulas),
+        ("formula_lost", maths["share"] < config.min_formulas),
         ("formula_added", most is not None and added > most),
-        ("formula_false", bool(maths.false)),
-        ("answer_lost", maths.answer_kept is False),
+        ("formula_false", bool(maths["false"])),
+        ("answer_lost", maths["answer_kept"] is False),
     ]
 
 
-def _of_alignment(alignment: Alignment | None, config: FidelityConfig) -> list[tuple[str, bool]]:
+def _of_alignment(alignment: Measured | None, config: FidelityConfig) -> list[tuple[str, bool]]:
     if alignment is None:
         return []
-    if alignment.method != "words":
-        low = min(alignment.recall, alignment.precision) < config.min_similarity
-        return [("misaligned", low)]
-    lost_at = max(config.lost_at, alignment.recall - config.outlier_by)
-    added_at = max(config.added_at, alignment.precision - config.outlier_by)
+    recall, precision = alignment["recall"], alignment["precision"]
+    if alignment["method"] != "words":
+        return [("misaligned", min(recall, precision) < config.min_similarity)]
+    lost_at = max(config.lost_at, recall - config.outlier_by)
+    added_at = max(config.added_at, precision - config.outlier_by)
     least = config.min_telling
-    lost = any(m.score < lost_at and m.telling >= least for m in alignment.source)
-    added = any(m.score < added_at and m.telling >= least for m in alignment.rewrite)
-    low = alignment.recall < config.min_recall or alignment.precision < config.min_precision
+    lost = any(score < lost_at and telling >= least for score, telling in alignment["source"])
+    added = any(score < added_at and telling >= least for score, telling in alignment["rewrite"])
+    low = recall < config.min_recall or precision < config.min_precision
     return [("sentence_lost", lost), ("sentence_added", added), ("misaligned", low)]
+
+
+def _closest(conflicts: tuple[Conflict, ...]) -> list[Conflict]:
+    return sorted(conflicts, key=lambda conflict: -conflict.closeness)
 
 
 def _length(text: ReadText) -> float:

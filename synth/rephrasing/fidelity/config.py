@@ -30,6 +30,8 @@ FlagReason = Literal[
     "sentence_added",
     "misaligned",
     "copied",
+    "exact_fault",
+    "unfaithful",
 ]
 
 HARD: tuple[FlagReason, ...] = (
@@ -39,9 +41,11 @@ HARD: tuple[FlagReason, ...] = (
     "formula_false",
     "answer_lost",
     "copied",
+    "exact_fault",
+    "unfaithful",
 )
-"""What drops a document by itself. Whatever else is exact was looked at part by part while it was
-written (`synth.rephrasing.exact`)."""
+"""What drops a document by itself. `exact_fault` is what `synth.rephrasing.exact` finds in a part,
+and stands in the rows by its kind, such as `number_changed`; `unfaithful` is the judge's word."""
 
 
 class FidelityConfig(Config):

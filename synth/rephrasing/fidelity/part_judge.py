@@ -8,11 +8,17 @@ import json
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
+from records.digest import digest
+from records.tables.schemas import Row
 from synth.llm.client import LLM
+from synth.llm.settings.config import RoleConfig
 from synth.prompts.templates import render, version_of
 from synth.rephrasing.facts.text import squeeze
 
 PROMPT = "judge_part"
+
+VERDICTS = "rephrasing_verdicts"
+"""The table of verdicts."""
 
 MIN_QUOTED = 4
 """Letters, digits and signs of a quote that shows anything, blanks left out."""
@@ -44,6 +50,9 @@ class PartVerdict(NamedTuple):
         return "; ".join(_told(one) for one in self.differences)
 
 
+FAITHFUL = PartVerdict("faithful", (), 0)
+
+
 def _told(one: Difference) -> str:
     sides = [f'the part says "{one.part}"'] if one.part else []
     sides += [f'the rewrite says "{one.rewrite}"'] if one.rewrite else []
@@ -52,6 +61,23 @@ def _told(one: Difference) -> str:
 
 def prompt_version() -> str:
     return version_of(PROMPT)
+
+
+def judge_id_of(judge: RoleConfig) -> str:
+    """What a verdict belongs to: the judge with its settings, and its prompt."""
+    return digest(VERDICTS, judge.identity(), prompt_version())
+
+
+def verdict_row(judge_id: str, rewrite: Row, part: int, verdict: PartVerdict) -> Row:
+    """A row of `rephrasing_verdicts` on a part of a row of `rephrasings`."""
+    return {
+        "judge_id": judge_id,
+        "rephrasing_id": rewrite["rephrasing_id"],
+        "part": part,
+        "verdict": verdict.verdict,
+        "differences": [one._asdict() for one in verdict.differences],
+        "split": rewrite["split"],
+    }
 
 
 async def judged_part(

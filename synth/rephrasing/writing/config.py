@@ -14,7 +14,12 @@ from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.writing.gates import GateName
 from synth.rephrasing.writing.parts import PartContext
 
-STAGES = ("rephrase", "selection")
+STAGES = (
+    "rephrase",
+    "rephrasing-measurements",
+    "rephrasing-verdicts",
+    "rephrasing-decisions",
+)
 
 JudgedParts = Literal["flagged", "all", "none"]
 

@@ -25,6 +25,11 @@ class Instruction(NamedTuple):
     version: str
     """Digest of the file: it changes with every byte."""
 
+    @property
+    def form(self) -> str:
+        """What the form is called: the first line."""
+        return self.text.partition("\n")[0]
+
 
 @lru_cache
 def instructions(kind: InstructionKind) -> Mapping[str, Instruction]:
@@ -42,3 +47,10 @@ def instruction(kind: InstructionKind, name: str) -> Instruction:
     if name not in known:
         raise ConfigError(f"{kind}: {name!r} is none of: {', '.join(known)}")
     return known[name]
+
+
+def form_of(kind: str, style: str) -> str:
+    """What a rewrite's form is called: the first line of its instruction, or the style's name where
+    the instruction is not there any more."""
+    known = instructions("maths" if kind == "maths" else "styles")
+    return known[style].form if style in known else style

@@ -9,6 +9,7 @@ import asyncio
 from synth.llm.client import LLM
 from synth.rephrasing.exact.faults import exact_faults
 from synth.rephrasing.fidelity.checks import TextKind, fidelity_of, flags_of
+from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.fidelity.part_judge import judged_part
 from synth.rephrasing.writing.config import RephraseConfig
 from synth.rephrasing.writing.instructions import Instruction
@@ -16,6 +17,10 @@ from synth.rephrasing.writing.parts import PartCheck, PartFault
 
 BEFORE = 600
 """Characters of the document before a part that the judge sees."""
+
+FIXED = FidelityConfig()
+"""Thresholds that decide which parts the judge sees while they are written. They are the same in
+every run: what comes back for repair decides the text, and a run's own thresholds do not."""
 
 UNFAITHFUL = "unfaithful"
 """The reason of a part that means something else, by the judge."""
@@ -39,7 +44,7 @@ class PartChecker:
         self._item = item
         self._document = document
         self._kind: TextKind = kind
-        self._form = style.text.partition("\n")[0]
+        self._form = style.form
 
     async def __call__(self, source: str, rewrite: str, /, *, step: str) -> PartCheck:
         fault, flags = await asyncio.to_thread(self._by_code, source, rewrite)
@@ -51,7 +56,7 @@ class PartChecker:
             self._llm,
             source,
             rewrite,
-            before=self._before(source),
+            before=text_before(self._document, source),
             form=self._form,
             item=self._item,
             step=f"judge-{step}",
@@ -61,15 +66,16 @@ class PartChecker:
             return PartCheck(PartFault(UNFAITHFUL, words, is_of_fact=True), verdict=UNFAITHFUL)
         return PartCheck(verdict=judged.verdict)
 
-    def _before(self, source: str) -> str:
-        """What the document says just before the part, from the beginning of a line."""
-        at = self._document.find(source)
-        before = self._document[max(0, at - BEFORE) : max(0, at)].strip()
-        return before.partition("\n")[2] or before if at > BEFORE else before
-
     def _by_code(self, source: str, rewrite: str) -> tuple[PartFault | None, tuple[str, ...]]:
         if faults := exact_faults(source, rewrite, document=self._document):
             words = "; ".join(fault.evidence for fault in faults)
             return PartFault(f"{faults[0].kind}_changed", words, is_of_fact=True), ()
-        fidelity = fidelity_of(source, rewrite, kind=self._kind)
-        return None, tuple(flags_of(fidelity, self._config.fidelity))
+        measured = fidelity_of(source, rewrite, kind=self._kind).columns()
+        return None, tuple(flags_of(measured, FIXED))
+
+
+def text_before(document: str, source: str) -> str:
+    """What the document says just before a part of it, from the beginning of a line."""
+    at = document.find(source)
+    before = document[max(0, at - BEFORE) : max(0, at)].strip()
+    return before.partition("\n")[2] or before if at > BEFORE else before

@@ -24,6 +24,7 @@ from trainer.training.settings import TrainConfig
 CONFIGS: dict[str, type[Config]] = dict.fromkeys(
     ("build-tasks", "build-tools", "curate", "dry-run", "pipeline", "rollouts", "rounds"), RunConfig
 )
+CONFIGS |= {"grade-rewrites": RephraseConfig}
 CONFIGS |= {"evolve-tools": EvolveConfig, "grade": GradeConfig, "rephrase": RephraseConfig}
 CONFIGS |= {"pretrain": TrainConfig, "sft": TrainConfig}
 """What the form of each flow asks for."""

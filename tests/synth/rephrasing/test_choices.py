@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from synth.rephrasing.similarity import near_repeats, shingles, sketch
+from synth.rephrasing.decisions.similarity import near_repeats, shingles, sketch
 from synth.rephrasing.writing.assignment import Assigner
 from synth.rephrasing.writing.config import RephraseConfig
 from synth.rephrasing.writing.gates import personal_data, toxicity

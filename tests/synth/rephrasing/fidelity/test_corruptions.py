@@ -49,7 +49,7 @@ def test_list_numbers_are_no_numbers_to_change() -> None:
 
 def test_the_pair_is_faithful() -> None:
     fidelity = fidelity_of(SOURCE, REWRITE, kind="knowledge")
-    assert reasons_of(fidelity, FidelityConfig()) == []
+    assert reasons_of(fidelity.columns(), FidelityConfig()) == []
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_what_layers_of_facts_are_for_they_always_find(kind: str) -> None:
         made = corrupted(kind, seed)
         assert made is not None
         fidelity = fidelity_of(SOURCE, made.text, kind="knowledge")
-        assert reasons_of(fidelity, FidelityConfig()), made.what
+        assert reasons_of(fidelity.columns(), FidelityConfig()), made.what
 
 
 def test_a_foreign_sentence_is_found() -> None:
@@ -69,7 +69,7 @@ def test_a_foreign_sentence_is_found() -> None:
     made = foreign_sentence(REWRITE, random.Random(1), others=[other])
     assert made is not None
     fidelity = fidelity_of(SOURCE, made.text, kind="knowledge")
-    assert flags_of(fidelity, FidelityConfig()) == ["sentence_added"]
-    assert verdict(fidelity, FidelityConfig()) is None, "a hint"
+    assert flags_of(fidelity.columns(), FidelityConfig()) == ["sentence_added"]
+    assert verdict(fidelity.columns(), FidelityConfig()) is None, "a hint"
     assert fidelity.alignment is not None
     assert fidelity.alignment.weakest_rewrite[0][1] == other

@@ -226,7 +226,7 @@ def lost_in(rewrite: str, source: str) -> tuple[str, ...]:
 
 
 def test_notes_keep_formulas_in_any_writing() -> None:
-    assert reasons_of(notes(NOTES), FidelityConfig()) == []
+    assert reasons_of(notes(NOTES).columns(), FidelityConfig()) == []
 
 
 @pytest.mark.parametrize(
@@ -242,14 +242,14 @@ def test_notes_keep_formulas_in_any_writing() -> None:
 def test_a_wrong_formula_is_named(was: str, put: str, reason: str) -> None:
     changed = NOTES.replace(was, put)
     assert changed != NOTES
-    assert reason in reasons_of(notes(changed), FidelityConfig())
+    assert reason in reasons_of(notes(changed).columns(), FidelityConfig())
 
 
 def test_steps_worked_out_further_are_no_fault_when_true() -> None:
     more = NOTES.replace("It follows", "As $5^2 - 4 \\cdot 6 = 1$, there are two. It follows")
-    assert "formula_false" not in reasons_of(notes(more), FidelityConfig())
+    assert "formula_false" not in reasons_of(notes(more).columns(), FidelityConfig())
     wrong = more.replace("6 = 1", "6 = 2")
-    assert "formula_false" in reasons_of(notes(wrong), FidelityConfig())
+    assert "formula_false" in reasons_of(notes(wrong).columns(), FidelityConfig())
 
 
 @pytest.mark.parametrize(
@@ -291,7 +291,7 @@ $246$
 
 def translated(rewrite: str) -> list[str]:
     fidelity = fidelity_of(GERMAN, rewrite, kind="maths", language="en", answer="$246$")
-    return reasons_of(fidelity, FidelityConfig())
+    return reasons_of(fidelity.columns(), FidelityConfig())
 
 
 def test_a_translation_is_held_to_its_formulas() -> None:
@@ -318,4 +318,6 @@ def test_a_lone_number_in_formula_marks_is_a_number(was: str, put: str, reason: 
     if "dauert" in was:
         source = "Die Fahrt dauert $1{,}5$ Stunden, und der Weg ist $90$ km lang, wie man sieht."
     fidelity = fidelity_of(source, source.replace(was, put), kind="maths")
-    assert any(found.startswith(reason) for found in reasons_of(fidelity, FidelityConfig()))
+    assert any(
+        found.startswith(reason) for found in reasons_of(fidelity.columns(), FidelityConfig())
+    )

@@ -30,11 +30,11 @@ def measured(rewrite: str, source: str = RIVER) -> Fidelity:
 
 
 def reasons(rewrite: str, source: str = RIVER) -> set[str]:
-    return set(reasons_of(measured(rewrite, source), FidelityConfig()))
+    return set(reasons_of(measured(rewrite, source).columns(), FidelityConfig()))
 
 
 def test_a_faithful_rewrite_is_kept() -> None:
-    assert verdict(measured(REWRITTEN), FidelityConfig()) is None
+    assert verdict(measured(REWRITTEN).columns(), FidelityConfig()) is None
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_one_changed_fact_is_named(was: str, put: str, reason: str | None) -> No
     changed = REWRITTEN.replace(was, put)
     assert changed != REWRITTEN
     assert reasons(changed) >= ({reason} if reason else set())
-    assert bool(reasons_of(measured(changed), FidelityConfig())) == bool(reason)
+    assert bool(reasons_of(measured(changed).columns(), FidelityConfig())) == bool(reason)
 
 
 def test_a_denial_is_found_whatever_aligned_the_sentences() -> None:
@@ -66,7 +66,7 @@ def test_a_denial_is_found_whatever_aligned_the_sentences() -> None:
         (REWRITTEN.replace("was not", "was"), ["contradicted"]),
     ):
         fidelity = fidelity_of(RIVER, rewrite, kind="knowledge", alignment=embedded)
-        assert reasons_of(fidelity, FidelityConfig()) == found
+        assert reasons_of(fidelity.columns(), FidelityConfig()) == found
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_another_language_is_seen() -> None:
         "Der Fluss ist nicht lang, und das Wasser in der Elbe ist mit der Zeit sauber geworden."
     )
     assert measured(german).language == "de"
-    assert verdict(measured(german), FidelityConfig()) == "wrong_language"
+    assert verdict(measured(german).columns(), FidelityConfig()) == "wrong_language"
 
 
 def test_sentences_end_where_people_end_them() -> None:

@@ -1,0 +1,74 @@
+"""The stage `rephrasing-verdicts`: the judge on stored parts that it has not seen yet.
+
+Parts that were judged while they were written have their verdict already. What is left are parts
+that other thresholds flag, that another judge is to look at, or that were written without one.
+"""
+
+from collections.abc import Iterator
+
+from records.digest import digest
+from records.reading.lookup import RowBy
+from records.store.dataset import Dataset
+from synth.engine.context import RunContext
+from synth.engine.stages import Item, ItemResult, ShardContext
+from synth.rephrasing.decisions.measuring import TABLE as MEASUREMENTS
+from synth.rephrasing.decisions.measuring import WHOLE, measured_by, texts_of
+from synth.rephrasing.fidelity.checks import flags_of
+from synth.rephrasing.fidelity.part_judge import VERDICTS, judge_id_of, judged_part, verdict_row
+from synth.rephrasing.writing.config import RephraseConfig
+from synth.rephrasing.writing.instructions import form_of
+from synth.rephrasing.writing.part_checks import text_before
+
+
+class JudgingStage:
+    name = "rephrasing-verdicts"
+
+    def __init__(self, run: RunContext[RephraseConfig]) -> None:
+        self.run = run
+        with run.config.prompts_in_use():
+            self.judge_id = judge_id_of(run.config.roles["judge"])
+        self.rewrites = RowBy(run.dataset, "rephrasings", "rephrasing_id")
+
+    def plan(self) -> list[Item]:
+        """One item a rewrite with parts that the settings have judged and this judge has not; none
+        where they ask no judge."""
+        if not self.run.config.asks_judge:
+            return []
+        known = self.run.dataset.ids(VERDICTS)
+        wanted: dict[str, list[int]] = {}
+        for rephrasing_id, part, flags in flagged_parts(self.run.dataset, self.run.config):
+            asked = flags or self.run.config.judge == "all"
+            if asked and (self.judge_id, rephrasing_id, part) not in known:
+                wanted.setdefault(rephrasing_id, []).append(part)
+        return [
+            Item(digest(self.name, self.judge_id, i, parts), {"id": i, "parts": parts})
+            for i, parts in wanted.items()
+        ]
+
+    async def make(self, item: Item, shard: ShardContext) -> ItemResult:
+        rewrite = self.rewrites[item.data["id"]]
+        form = form_of(rewrite["kind"], rewrite["style"])
+        rows = []
+        for part in item.data["parts"]:
+            source, text = texts_of(rewrite, part)
+            verdict = await judged_part(
+                shard.llm,
+                source,
+                text,
+                before=text_before(rewrite["source_text"], source),
+                form=form,
+                item=item.item_id,
+                step=f"judge-part-{part:03d}",
+            )
+            rows.append(verdict_row(self.judge_id, rewrite, part, verdict))
+        return ItemResult({VERDICTS: rows})
+
+
+def flagged_parts(dataset: Dataset, config: RephraseConfig) -> Iterator[tuple[str, int, list[str]]]:
+    """Rewrite, part and what the thresholds of the settings flag in it, for every part that was
+    measured by today's checks."""
+    version = measured_by(config)
+    for rows in dataset.in_commits(MEASUREMENTS):
+        for row in rows:
+            if row["part"] != WHOLE and row["measured_by"] == version:
+                yield row["rephrasing_id"], row["part"], flags_of(row, config.fidelity)

@@ -1,0 +1,122 @@
+"""Rewrites are decided about again from what is stored: nothing is written anew, or paid twice."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from flows.runtime.open_run import open_run
+from records.store.dataset import Dataset
+from records.tables.schemas import Row
+from synth.engine.job_config import OfflineConfig
+from synth.engine.plans import StageReport
+from synth.engine.run import Run
+from synth.rephrasing.fidelity.config import FidelityConfig
+from synth.rephrasing.rephrase import decide
+from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
+from tests.flows.rephrase_work import SMALL, run_rephrase
+from tests.records.kept import copy_of_schema_1
+
+UNJUDGED = SMALL.model_copy(update={"judge": "none"})
+JUDGED = SMALL.model_copy(update={"judge": "all", "offline": OfflineConfig(roles=("judge",))})
+
+ASKED = "select stage, count(*) from llm_calls where not cache_hit group by all"
+WORD = "select rephrasing_id, kept, drop_reason, repeats, flags, split from rephrasings order by 1"
+
+
+def decided(folder: Path, config: RephraseConfig) -> list[StageReport]:
+    async def run() -> list[StageReport]:
+        async with open_run(config, str(folder), command="synth grade") as opened:
+            return await decide(opened, Run.run_stage)
+
+    return asyncio.run(run())
+
+
+def asked(folder: Path) -> dict[str, int]:
+    """Requests by stage."""
+    return dict(Dataset.open(folder).connect().execute(ASKED).fetchall())
+
+
+def word(folder: Path) -> list[tuple]:
+    return Dataset.open(folder).connect().execute(WORD).fetchall()
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("rewrites") / "d"
+    run_rephrase(folder, UNJUDGED)
+    return folder
+
+
+def texts(folder: Path) -> list[Row]:
+    return Dataset.open(folder).rows("rephrasings")
+
+
+def test_other_thresholds_cost_nothing_and_the_newest_decision_counts(written: Path) -> None:
+    before, paid, first = texts(written), asked(written), word(written)
+    assert any(kept for _, kept, *_ in first)
+    strict = UNJUDGED.model_copy(update={"fidelity": FidelityConfig(max_copied=0.0)})
+    decided(written, strict)
+    assert "copied" in {reason for _, _, reason, *_ in word(written)}
+    kept = {i for i, kept, *_ in word(written) if kept}
+    assert kept < {i for i, kept, *_ in first if kept}
+    with Dataset.open(written).connect() as db:
+        assert {i for (i,) in db.execute("select doc_id from pretrain").fetchall()} == kept
+    held_out = UNJUDGED.model_copy(update={"heldout_share": 1.0})
+    decided(written, held_out)
+    assert {split for *_, split in word(written)} == {"heldout_document"}
+    decided(written, UNJUDGED)
+    assert word(written) == first
+    assert texts(written) == before
+    assert asked(written) == paid
+
+
+def test_a_run_with_other_thresholds_writes_nothing_anew(written: Path) -> None:
+    before, paid = texts(written), asked(written)
+    settings = {"fidelity": FidelityConfig(min_numbers=1.0), "gates": (), "heldout_share": 0.5}
+    reports = run_rephrase(written, UNJUDGED.model_copy(update=settings))
+    assert reports[0].reused == reports[0].requested
+    assert texts(written) == before
+    assert asked(written) == paid
+
+
+def test_a_judge_is_asked_once_about_stored_parts_and_its_word_decides(written: Path) -> None:
+    paid = asked(written)
+    decided(written, JUDGED)
+    once = asked(written)
+    assert once["rephrasing-verdicts"] > 0
+    assert {stage: n for stage, n in once.items() if stage != "rephrasing-verdicts"} == paid
+    decided(written, JUDGED)
+    assert asked(written) == once
+    rows = Dataset.open(written).rows("rephrasing_verdicts")
+    parts = {
+        (row["rephrasing_id"], part)
+        for row in texts(written)
+        for part, chunk in enumerate(row["chunks"])
+        if chunk["attempts"] and not chunk["replaced"]
+    }
+    assert {(row["rephrasing_id"], row["part"]) for row in rows} == parts
+    unfaithful = {row["rephrasing_id"] for row in rows if row["verdict"] == "unfaithful"}
+    assert unfaithful, "the offline judge finds something in what nobody judged"
+    for rephrasing_id, kept, reason, _, flags, _ in word(written):
+        if rephrasing_id in unfaithful:
+            assert not kept
+            assert "unfaithful" in (reason, *flags)
+        else:
+            assert flags == []
+            assert reason != "unfaithful"
+    shown = SMALL.fidelity.model_copy(update={"drop_for": ("wrong_language",)})
+    decided(written, JUDGED.model_copy(update={"fidelity": shown}))
+    flagged = {i for i, _, _, _, flags, _ in word(written) if "unfaithful" in flags}
+    assert flagged == unfaithful
+
+
+def test_rewrites_of_before_decisions_are_read_and_decided_about(tmp_path: Path) -> None:
+    folder = copy_of_schema_1(tmp_path)
+    own = {row["rephrasing_id"]: row for row in texts(folder)}
+    assert own
+    for rephrasing_id, kept, reason, *_ in word(folder):
+        assert (kept, reason) == (own[rephrasing_id]["kept"], own[rephrasing_id]["drop_reason"])
+    decided(folder, RephraseConfig(sources=(SourceConfig(path="cpython"),)))
+    assert all(flags is not None for *_, flags, _ in word(folder))
+    assert texts(folder) == list(own.values())
