@@ -3,14 +3,17 @@
 import asyncio
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from flows.runtime.open_run import open_run
+from records.errors import ConfigError
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.engine.job_config import OfflineConfig
 from synth.engine.plans import StageReport
 from synth.engine.run import Run
+from synth.publish.export_texts import export_texts
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.rephrase import decide
 from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
@@ -109,6 +112,27 @@ def test_a_judge_is_asked_once_about_stored_parts_and_its_word_decides(written: 
     decided(written, JUDGED.model_copy(update={"fidelity": shown}))
     flagged = {i for i, _, _, _, flags, _ in word(written) if "unfaithful" in flags}
     assert flagged == unfaithful
+
+
+def test_an_export_leaves_out_what_is_flagged_unless_told(written: Path, tmp_path: Path) -> None:
+    decided(written, UNJUDGED)
+    store = Dataset.open(written)
+    every = export_texts(store, tmp_path / "all", include_flagged=True, include_heldout=True)
+    kept = {i: flags for i, kept, _, _, flags, _ in word(written) if kept}
+    assert any(kept.values())
+    files = sorted((tmp_path / "all" / "data").glob("*.parquet"))
+    rows = [row for file in files for row in pq.read_table(file).to_pylist()]
+    assert {row["doc_id"]: row["flags"] for row in rows} == kept
+    own = {row["rephrasing_id"]: row["text"] for row in texts(written)}
+    assert all(own[row["doc_id"]] == row["text"] for row in rows)
+    assert sum(every.rows.values()) + sum(every.left_out.values()) == len(own)
+    cleared = [i for i, flags in kept.items() if not flags]
+    if not cleared:
+        with pytest.raises(ConfigError, match="--include-flagged"):
+            export_texts(store, tmp_path / "few", include_heldout=True)
+    else:
+        few = export_texts(store, tmp_path / "few", include_heldout=True)
+        assert sum(few.rows.values()) == len(cleared)
 
 
 def test_rewrites_of_before_decisions_are_read_and_decided_about(tmp_path: Path) -> None:

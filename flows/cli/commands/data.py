@@ -87,13 +87,16 @@ def export(
     path: str | None = None,
     *,
     out: Path,
-    format_: Annotated[Literal["hf", "openai"], Parameter(name="--format")] = "hf",
+    format_: Annotated[Literal["hf", "openai", "texts"], Parameter(name="--format")] = "hf",
     include_heldout: Flag = False,
     include_unknown_license: Flag = False,
     include_code_alone: Flag = False,
+    include_flagged: Flag = False,
     reasoning: Literal["none", "field", "think"] = "none",
 ) -> None:
-    """Write the accepted trajectories for other trainers, with a dataset card.
+    """Write the accepted trajectories, or the kept rewrites, for other trainers.
+
+    Trajectories come with a dataset card.
 
     Parameters
     ----------
@@ -102,14 +105,17 @@ def export(
     out
         Folder to make; it must not exist yet.
     format_
-        hf: Parquet for `datasets.load_dataset(OUT)`; openai: JSON lines of messages and tools.
+        hf: Parquet for `datasets.load_dataset(OUT)`; openai: JSON lines of messages and tools;
+        texts: the kept rewrites of `synth rephrase` as Parquet.
     include_heldout
         Also write rows held out for evaluation, in splits of their own.
     include_unknown_license
-        Also write rows whose tools state no licence.
+        Also write rows whose tools, or source, state no licence.
     include_code_alone
         Also write rows that code alone accepted, since no judge's word counted: there was none, or
         it is below its minimum quality.
+    include_flagged
+        Also write rewrites with a hint that no judge has cleared: all where there was no judge.
     reasoning
         What becomes of agents' thoughts: none leaves them out; field writes `reasoning_content`
         beside the content (hf only: OpenAI's form has no such field); think puts them before the
@@ -117,8 +123,20 @@ def export(
     """
     from flows.runtime.settings import open_dataset, writing_to
     from synth.publish.export import export_dataset
+    from synth.publish.export_texts import export_texts
 
     store = open_dataset(path)
+    if format_ == "texts":
+        with writing_to("--out", out):
+            texts = export_texts(
+                store,
+                out,
+                include_heldout=include_heldout,
+                include_unknown_license=include_unknown_license,
+                include_flagged=include_flagged,
+            )
+        print(json.dumps(texts._asdict()))  # noqa: T201
+        return
     with writing_to("--out", out):
         written = export_dataset(
             store,
