@@ -19,6 +19,7 @@ from synth.rephrasing.calibration.rates import (
     trial_text,
     warning_of,
 )
+from synth.rephrasing.calibration.stage import trial_id_of
 from synth.rephrasing.calibration.trial import TABLE
 from synth.rephrasing.writing.config import RephraseConfig, RewriteMinimumQuality
 
@@ -64,25 +65,29 @@ def trial_reports(dataset: Dataset) -> list[RephrasingTrialReport]:
     minimum = _minimum_quality(dataset)
     if trials:
         return [_report(rows, minimum) for rows in trials.values()]
-    columns = ("rephrasing_id", "kept", "chunks")
-    judged = parts_in(chain.from_iterable(dataset.in_commits("rephrasings", columns))).num_judged
-    return [_report([], minimum)] if judged else []
+    return [_report([], minimum)] if _was_asked(dataset) else []
 
 
-def warning_about(dataset: Dataset, config: RephraseConfig, trial_id: str) -> str | None:
-    """What a run says loudly of its own judge, if it asks one."""
-    if not config.asks_judge:
+def warning_about(dataset: Dataset, config: RephraseConfig) -> str | None:
+    """What a run says loudly of its own judge; None where no judge was asked, too."""
+    if not config.asks_judge or not _was_asked(dataset):
         return None
-    rows = list(chain.from_iterable(dataset.in_commits(TABLE, _COLUMNS)))
-    minimum = config.calibration.minimum_quality
+    trial_id, minimum = trial_id_of(config), config.calibration.minimum_quality
+    rows = chain.from_iterable(dataset.in_commits(TABLE, _COLUMNS))
     own = [row for row in rows if row["trial_id"] == trial_id]
     warning = warning_of(status_of(own, minimum), rates(own), minimum)
-    if warning and not own and config.calibration.share and not config.tries_judge:
+    if warning and config.calibration.share and config.roles["generator"].is_offline:
         warning += (
             " roles.generator has no endpoint, and the offline model writes no changes of meaning:"
             " give it a base_url."
         )
     return warning
+
+
+def _was_asked(dataset: Dataset) -> bool:
+    """Whether a judge was asked about any part of a kept rewrite."""
+    rows = dataset.in_commits("rephrasings", ("rephrasing_id", "kept", "chunks"))
+    return parts_in(chain.from_iterable(rows)).num_judged > 0
 
 
 def _report(rows: list[Row], minimum: RewriteMinimumQuality) -> RephrasingTrialReport:

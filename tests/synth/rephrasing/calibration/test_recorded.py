@@ -100,3 +100,15 @@ def test_the_judge_is_right_and_names_what_was_changed(one: dict[str, Any], tmp_
     assert row["judge_passed"] == row["expected"] == (one["sort"] == PARAPHRASE)
     assert row["named"] == (None if row["expected"] else True)
     assert row["found_by_code"] is False
+
+
+@pytest.mark.parametrize("one", JUDGED, ids=lambda one: f"{one['document']}-{one['sort']}")
+def test_a_judge_that_rejects_for_other_words_names_nothing(
+    one: dict[str, Any], tmp_path: Path
+) -> None:
+    before, _, _ = part_of(one).rewrite.partition(one["writing"]["old"])
+    elsewhere = [{"part": "", "rewrite": before.strip()[-30:], "what": "some other reason"}]
+    other = one | {"judging": {"differences": elsewhere, "verdict": "unfaithful"}}
+    [row] = played(other, tmp_path)[0].tables["rephrasing_calibration"]
+    assert row["judge_passed"] is False
+    assert row["named"] == (None if row["expected"] else False)

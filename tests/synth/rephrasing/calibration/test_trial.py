@@ -8,14 +8,20 @@ from typing import Any
 import pytest
 
 from records.store.dataset import Dataset
+from synth.judging.judge_rates import JudgeStatus
 from synth.rephrasing.calibration.kinds import CHANGES, PARAPHRASE, UNTOUCHED
 from synth.rephrasing.calibration.planning import parts_in, plan_trial
 from synth.rephrasing.calibration.rates import as_table, rates, status_of, trial_text, warning_of
 from synth.rephrasing.calibration.report import trial_reports, warning_about
-from synth.rephrasing.calibration.stage import trial_id_of
 from synth.rephrasing.report import report_html, summary_markdown
+from synth.rephrasing.stage import base_of
 from synth.rephrasing.summary import lines, summarise
-from synth.rephrasing.writing.config import RephrasingTrialConfig, RewriteMinimumQuality
+from synth.rephrasing.writing.assignment import Assigner
+from synth.rephrasing.writing.config import (
+    RephraseConfig,
+    RephrasingTrialConfig,
+    RewriteMinimumQuality,
+)
 from tests.synth.rephrasing.calibration.trial_work import (
     Body,
     app_of,
@@ -34,6 +40,7 @@ from tests.synth.scripted import ScriptedApp
 MINIMUM = RewriteMinimumQuality()
 CONFIG = config_of()
 REWRITES = rewrites()
+WARMER = {"temperature": 0.9}
 
 
 @pytest.fixture
@@ -52,7 +59,7 @@ def test_a_judge_that_accepts_all_is_below_its_minimum(dataset: Dataset, tmp_pat
     found = rates(rows)
     assert (found.fpr, found.tpr, found.num_failures, found.num_fine) == (1.0, 1.0, 20, 20)
     assert status_of(rows, MINIMUM) == "below_minimum"
-    warning = warning_about(dataset, CONFIG, trial_id_of(CONFIG))
+    warning = warning_about(dataset, CONFIG)
     assert warning is not None
     assert "BELOW ITS MINIMUM" in warning
     assert "20 of 20 (95%: 84% to 100%) changed parts faithful" in warning
@@ -86,7 +93,7 @@ def test_a_judge_that_knows_is_measured_and_names_what_was_changed(
     assert (head["false_accepts"], head["false_rejects"]) == (0, 0)
     assert head["num_named"] == head["num_failures"] == head["num_fine"] == 40
     assert head["judge_status"] == "measured"
-    assert warning_about(dataset, config, trial_id_of(config)) is None
+    assert warning_about(dataset, config) is None
     by_kind = [line for line in below if line["kind"].startswith("change: ")]
     assert {line["num_failures"] for line in by_kind} == {2}
     assert len(by_kind) == len(CHANGES)
@@ -222,24 +229,39 @@ def test_a_judge_is_unmeasured_where_nobody_writes(dataset: Dataset, tmp_path: P
     app = app_of()
     assert tried(dataset, tmp_path, app, config) == []
     assert app.requests == []
-    warning = warning_about(dataset, config, trial_id_of(config))
+    warning = warning_about(dataset, config)
     assert warning is not None
     assert "unmeasured" in warning
     assert "roles.generator has no endpoint" in warning
     [report] = trial_reports(dataset)
     assert (report.status, report.table) == ("unmeasured", [])
+    nobody = dataset_of(tmp_path / "nobody", rewrites(judged=lambda number: False))
+    assert (warning_about(nobody, config), trial_reports(nobody)) == (None, [])
 
 
-def test_few_trials_leave_a_judge_uncertain_or_unmeasured() -> None:
-    def rows(num: int) -> list[dict[str, Any]]:
-        return [{"expected": n % 2 == 0, "judge_passed": n % 2 == 0} for n in range(2 * num)]
+@pytest.mark.parametrize(
+    ("num", "status"), [(4, "unmeasured"), (20, "uncertain"), (60, "measured")]
+)
+def test_few_trials_leave_a_judge_uncertain_or_unmeasured(num: int, status: JudgeStatus) -> None:
+    rows = [{"expected": n % 2 == 0, "judge_passed": n % 2 == 0} for n in range(2 * num)]
+    assert status_of(rows, MINIMUM) == status
+    warning = warning_of(status, rates(rows), MINIMUM)
+    assert (warning is None) == (status == "measured")
+    assert warning is None or f"{num} " in warning
 
-    statuses = {num: status_of(rows(num), MINIMUM) for num in (4, 20, 60)}
-    assert statuses == {4: "unmeasured", 20: "uncertain", 60: "measured"}
-    for num in (4, 20):
-        warning = warning_of(statuses[num], rates(rows(num)), MINIMUM)
-        assert warning is not None
-        assert f"{num} " in warning
+
+def test_the_trial_decides_no_rewrite() -> None:
+    """Ids of rewrites hang on nothing that only the trial needs; a run's own id hangs on who writes
+    its changed parts, where there are any."""
+    other = {**CONFIG.roles, "generator": CONFIG.roles["generator"].model_copy(update=WARMER)}
+    offline = {**CONFIG.roles, "generator": RephraseConfig().roles["generator"]}
+    configs = [CONFIG, config_of(share=0.0), config_of(at_most=3)]
+    configs += [CONFIG.model_copy(update={"roles": roles}) for roles in (other, offline)]
+    assert len({base_of(config, Assigner(config)) for config in configs}) == 1
+    ids = [config.run_id for config in configs]
+    assert ids[0] == ids[2]
+    assert ids[1] == ids[4]
+    assert len(set(ids)) == 3
 
 
 class KilledError(BaseException):
