@@ -12,6 +12,7 @@ from flows.runtime.stage_runner import run_stage, yield_row
 from synth.engine.plans import StageReport
 from synth.engine.run import Run
 from synth.rephrasing import rephrase as job
+from synth.rephrasing.calibration.report import warning_about
 from synth.rephrasing.report import summary_markdown, write_report
 from synth.rephrasing.writing.config import RephraseConfig
 
@@ -43,6 +44,8 @@ async def grade_rewrites(
 async def _reported(run: Run[RephraseConfig], reports: list[StageReport]) -> list[StageReport]:
     for report in reports:
         log.info("%s: %s", report.stage, report.summary())
+    if warning := warning_about(run.dataset, run.config):
+        log.warning("%s", warning)
     path = write_report(run.dataset)
     await acreate_table_artifact(
         key="rephrase-yields",

@@ -62,6 +62,7 @@ ROOMS = {
             "rephrasing/exact",
             "rephrasing/writing",
             "rephrasing/sources",
+            "rephrasing/calibration",
             "rephrasing/decisions",
             "rephrasing",
         ),

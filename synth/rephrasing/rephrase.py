@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from synth.engine.plans import StageReport
 from synth.engine.run import Run
 from synth.engine.stages import Stage
+from synth.rephrasing.calibration.stage import RephrasingTrialStage
 from synth.rephrasing.decisions.deciding import DecisionStage
 from synth.rephrasing.decisions.judging import JudgingStage
 from synth.rephrasing.decisions.measuring import MeasuringStage
@@ -23,5 +24,5 @@ async def rephrase(run: Run[RephraseConfig], run_stage: RunRephraseStage) -> lis
 async def decide(run: Run[RephraseConfig], run_stage: RunRephraseStage) -> list[StageReport]:
     """The stages after the writing alone, over every rewrite that the dataset holds: other
     settings, other decisions. A report per stage."""
-    stages = (MeasuringStage, JudgingStage, DecisionStage)
+    stages = (MeasuringStage, JudgingStage, RephrasingTrialStage, DecisionStage)
     return [await run_stage(run, stage(run)) for stage in stages]

@@ -8,6 +8,7 @@ from records.tables.schemas import Row
 from synth.render.figures import number, percent, ratio, usd
 from synth.render.foreign_text import markdown_table, markdown_text
 from synth.render.pages import page
+from synth.rephrasing.calibration.rates import HEAD
 from synth.rephrasing.summary import RephrasingSummary, summarise
 
 FILE = "rephrasing.html"
@@ -26,7 +27,7 @@ def write_report(dataset: Dataset) -> Path:
 
 def report_html(dataset: Dataset) -> str:
     summary = summarise(dataset)
-    return page(_TEMPLATE, summary=summary, tiles=tiles(summary), shown=_shown(dataset))
+    return page(_TEMPLATE, summary=summary, tiles=tiles(summary), shown=_shown(dataset), head=HEAD)
 
 
 def summary_markdown(dataset: Dataset) -> str:
@@ -46,6 +47,8 @@ def summary_markdown(dataset: Dataset) -> str:
         cells = [(row["name"], row["n"], row["kept"], ratio(row["length"])) for row in rows]
         table = markdown_table(("name", "rewrites", "kept", "length by source"), cells)
         parts += [f"## {title}", table]
+    if summary.trials:
+        parts += ["## The judge on trial", *(trial.markdown for trial in summary.trials)]
     return "\n\n".join(parts) + "\n"
 
 

@@ -202,7 +202,9 @@ def base_of(config: RephraseConfig, assigner: Assigner) -> str:
     settings: dict[str, Any] = config.identity()
     for name in ("sources", *DECIDED_LATER):
         settings.pop(name, None)  # an identity leaves out what is as it was before it was a setting
-    settings["roles"] = {role: own.identity() for role, own in config.roles_asked().items()}
+    # the generator tries the judge and has no part in rewrites
+    asked = (pair for pair in config.roles_asked().items() if pair[0] != "generator")
+    settings["roles"] = {role: own.identity() for role, own in asked}
     return digest(
         NAME,
         STAGE_VERSION,

@@ -9,6 +9,7 @@ from records.model_names import OFFLINE_MODEL
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.render.yields import yields
+from synth.rephrasing.calibration.report import RephrasingTrialReport, trial_reports
 from synth.rephrasing.writing.config import STAGES
 
 
@@ -30,6 +31,8 @@ class RephrasingSummary:
     perspectives: list[Row]
     sources: list[Row]
     models: list[Row]
+    trials: list[RephrasingTrialReport]
+    """How good the judges of the rewrites are."""
 
     @property
     def label(self) -> str:
@@ -54,6 +57,7 @@ def summarise(dataset: Dataset) -> RephrasingSummary:
             perspectives=_rows(db, _BY.format(name="perspective")),
             sources=_rows(db, _BY.format(name="source_path")),
             models=models,
+            trials=trial_reports(dataset),
         )
 
 
@@ -73,7 +77,7 @@ def lines(summary: RephrasingSummary) -> list[str]:
     if summary.drops:
         dropped = ", ".join(f"{row['name']} {row['n']}" for row in summary.drops)
         said.append(f"dropped: {dropped}")
-    return said
+    return [*said, *(trial.text for trial in summary.trials)]
 
 
 def _rows(db: duckdb.DuckDBPyConnection, query: str) -> list[Row]:
@@ -88,7 +92,7 @@ WITH calls AS (
          coalesce(sum(prompt_tokens) FILTER (NOT cache_hit), 0)::BIGINT AS prompt_tokens,
          coalesce(sum(completion_tokens) FILTER (NOT cache_hit), 0)::BIGINT AS completion_tokens,
          coalesce(sum(cost_usd) FILTER (NOT cache_hit), 0) AS cost_usd
-  FROM llm_calls WHERE stage IN ('rephrase', 'rephrasing-verdicts')
+  FROM llm_calls WHERE stage IN ('rephrase', 'rephrasing-verdicts', 'rephrasing-calibration')
 ), made AS (
   SELECT count(*) AS rewrites,
          count(*) FILTER (kept) AS kept,

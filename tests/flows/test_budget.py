@@ -20,6 +20,7 @@ TEXTS = (
     "rephrasing_measurements",
     "rephrasing_verdicts",
     "rephrasing_decisions",
+    "rephrasing_calibration",
 )
 """What the demo makes beside the pipeline."""
 

@@ -17,6 +17,7 @@ from records.tables.schemas import Row
 from records.tables.splits import own_split
 from synth.engine.context import RunContext
 from synth.engine.stages import Item, ItemResult, ShardContext
+from synth.rephrasing.calibration.report import status_in
 from synth.rephrasing.decisions.measuring import TABLE as MEASUREMENTS
 from synth.rephrasing.decisions.measuring import WHOLE, measured_by
 from synth.rephrasing.decisions.similarity import near_repeats, sketch
@@ -71,7 +72,7 @@ class DecisionStage:
             *settings,
             list(config.gates),
             measured_by(config),
-            self.judge_id,
+            self.judge_id if self._judge_counts() else None,
             known.hexdigest(),
         )
         return [Item(self._newest_id(decided))]
@@ -90,6 +91,7 @@ class DecisionStage:
         return ItemResult({TABLE: rows}, noted=dict(sorted(reasons.items())))
 
     def _decided(self, decision_id: str) -> list[Row]:
+        judge_id = self.judge_id if self._judge_counts() else None
         standing = self._standing()
         kept = sorted(i for i, one in standing.items() if one.drop_reason is None)
         number_of = {rephrasing_id: number for number, rephrasing_id in enumerate(kept)}
@@ -113,7 +115,7 @@ class DecisionStage:
                 "decision_id": decision_id,
                 "rephrasing_id": i,
                 "measured_by": measured_by(self.run.config),
-                "judge_id": self.judge_id,
+                "judge_id": judge_id,
                 "kept": one.drop_reason is None and i not in repeats,
                 "drop_reason": one.drop_reason or (REPEATS if i in repeats else None),
                 "flags": sorted(one.flags),
@@ -151,8 +153,16 @@ class DecisionStage:
         for rows in self.run.dataset.in_commits(MEASUREMENTS):
             yield from rows
 
+    def _judge_counts(self) -> bool:
+        """Whether the word of the settings' judge decides: not where they ask none, and not where
+        its trial finds it below its minimum quality."""
+        run = self.run
+        return run.config.asks_judge and status_in(run.dataset, run.config) != "below_minimum"
+
     def _verdicts(self) -> dict[tuple[str, int], str]:
-        """Of the judge of the settings, by rewrite and part."""
+        """Of the judge of the settings, by rewrite and part; none where its word does not count."""
+        if not self._judge_counts():
+            return {}
         columns = ("judge_id", "rephrasing_id", "part", "verdict")
         return {
             (row["rephrasing_id"], row["part"]): row["verdict"]

@@ -5,7 +5,6 @@ say here, so a run with other thresholds measures nothing again; nothing here co
 """
 
 import asyncio
-from typing import Any
 
 from records.digest import digest
 from records.reading.lookup import RowBy
@@ -18,6 +17,7 @@ from synth.rephrasing.writing.assignment import ENGLISH
 from synth.rephrasing.writing.config import RephraseConfig
 from synth.rephrasing.writing.gates import GATES
 from synth.rephrasing.writing.instructions import TRANSLATE
+from synth.rephrasing.writing.parts import is_written
 
 TABLE = "rephrasing_measurements"
 
@@ -85,11 +85,6 @@ def measurements_of(rewrite: Row, config: RephraseConfig) -> list[Row]:
             }
         )
     return rows
-
-
-def is_written(chunk: dict[str, Any]) -> bool:
-    """Whether a model's words stand in this part, and not the source's."""
-    return chunk["attempts"] > 0 and not chunk.get("replaced", False)
 
 
 def texts_of(rewrite: Row, part: int) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from pydantic import Field
 from records.config import Config
 from records.tables.splits import HELDOUT_SHARE
 from synth.engine.job_config import JobConfig, Role
+from synth.judging.judge_rates import MinimumQuality
 from synth.llm.settings.config import OFFLINE, BudgetConfig, RoleConfig
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.writing.gates import GateName
@@ -18,6 +19,7 @@ STAGES = (
     "rephrase",
     "rephrasing-measurements",
     "rephrasing-verdicts",
+    "rephrasing-calibration",
     "rephrasing-decisions",
 )
 
@@ -57,11 +59,38 @@ class SelectionConfig(Config):
     """Jaccard similarity of word 3-grams from which two rewrites are the same text twice."""
 
 
+class RewriteMinimumQuality(MinimumQuality):
+    """What the judge must reach on changed parts and on controls."""
+
+    min_control_accept: float = Field(default=0.9, ge=0.0, le=1.0)
+    """Least share of the controls that it must find faithful, so that false rejects are at most the
+    rest; the lower bound of its interval must not lie below, either. Half of the controls are parts
+    that nobody has looked at, so what is truly unfaithful there lowers the share, too."""
+
+
+class RephrasingTrialConfig(Config):
+    """How the judge of rewrites is tried: on parts with one planned change of meaning, and on
+    controls."""
+
+    share: float = Field(default=0.05, ge=0.0, le=1.0)
+    """Changed parts that the judge is tried with, as a share of the parts that a judge was asked
+    about, and as many controls. Each changed part is one request to the judge and two to the
+    generator, three times as many of the latter at most where a part has no place for a change or
+    nothing confirms it. With 0 the judge is unmeasured."""
+    at_least: int = Field(default=36, ge=1, le=10_000)
+    """Changed parts, however few parts were judged. Of fewer controls no judge can be certain to
+    reach its minimum."""
+    at_most: int = Field(default=200, ge=1, le=10_000)
+    """Changed parts, however many parts were judged; it holds over `at_least`."""
+    minimum_quality: RewriteMinimumQuality = RewriteMinimumQuality()
+    """What the judge must reach for its word to count."""
+
+
 class RephraseConfig(JobConfig):
     """A rephrasing run. Which rows a text gives does not depend on what other texts there are,
     but for the rewrites that repeat another's."""
 
-    NOT_IDENTITY: ClassVar[frozenset[str]] = JobConfig.NOT_IDENTITY | {"rewrites"}
+    NOT_IDENTITY: ClassVar[frozenset[str]] = JobConfig.NOT_IDENTITY | {"rewrites", "calibration"}
     ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType(
         {**JobConfig.ADDED_LATER, "heldout_share": 0.1, "neighbours": 1}
     )
@@ -71,6 +100,7 @@ class RephraseConfig(JobConfig):
         "rewriter": RoleConfig(max_tokens=2048),
         "judge": RoleConfig(),
         "embedder": RoleConfig(),
+        "generator": RoleConfig(),
     }
 
     name: str = Field(default="rephrase", pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")
@@ -114,6 +144,9 @@ class RephraseConfig(JobConfig):
     """Parts whose meaning the role `judge` compares with the source: those that a layer flags,
     where the judge has an endpoint (or stands in `offline.roles`), all, or none. What it finds
     unfaithful is shown to the rewriter; what it finds faithful is flagged no more."""
+    calibration: RephrasingTrialConfig = RephrasingTrialConfig()
+    """How the judge is tried, where the role `generator` has an endpoint: the offline model writes
+    no changes of meaning. No part of an identity: it says how much is tried, not what rows say."""
     gates: tuple[GateName, ...] = ("toxicity", "personal_data")
     """What a rewrite is looked through for, by simple rules."""
     selection: SelectionConfig = SelectionConfig()
@@ -126,10 +159,29 @@ class RephraseConfig(JobConfig):
         has_model = self.roles["judge"].base_url != OFFLINE or "judge" in self.offline.roles
         return self.judge == "all" or (self.judge == "flagged" and has_model)
 
+    @property
+    def tries_judge(self) -> bool:
+        """Whether the judge is tried. The offline model goes by rules and writes no changes of
+        meaning, so it needs a generator with an endpoint."""
+        has_writer = not self.roles["generator"].is_offline
+        return self.asks_judge and self.calibration.share > 0 and has_writer
+
     def roles_asked(self) -> dict[Role, RoleConfig]:
         """Those that the settings give something to do."""
-        idle = {"judge": not self.asks_judge, "embedder": self.align != "embedder"}
+        idle = {
+            "judge": not self.asks_judge,
+            "embedder": self.align != "embedder",
+            "generator": not self.tries_judge,
+        }
         return {role: own for role, own in self.roles.items() if not idle.get(role, False)}
+
+    def identity(self) -> dict[str, Any]:
+        """Without the generator where the judge is not tried: runs were made before there was one,
+        and their ids stay."""
+        values = super().identity()
+        if not self.tries_judge:
+            values["roles"].pop("generator")
+        return values
 
     def in_small(self) -> "RephraseConfig":
         """The same run on a handful of texts, played by the offline model: a dry run."""

@@ -8,8 +8,8 @@ document fails with it; where it is one of fact the part stays as the source has
 """
 
 import re
-from collections.abc import Awaitable, Sequence
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
 
 from records.errors import ItemError
 from records.sizes import count_tokens
@@ -92,6 +92,12 @@ class Chunk(NamedTuple):
     """Hints of the layers that no judge has overruled."""
     verdict: str | None = None
     """The judge's on what stands there; None where it was not asked."""
+
+
+def is_written(chunk: Mapping[str, Any]) -> bool:
+    """Whether a model's words stand in a part, as `rephrasings.chunks` tells of it, and not the
+    source's."""
+    return chunk["attempts"] > 0 and not chunk.get("replaced", False)
 
 
 class Written(NamedTuple):

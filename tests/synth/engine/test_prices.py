@@ -53,7 +53,7 @@ def test_only_roles_with_something_to_do_need_prices() -> None:
     idle = of(RephraseConfig, {"all": URL, "rewriter": PRICES}, budget={"usd": 1}, judge="none")
     idle.check_roles()
     asked = of(RephraseConfig, {"all": URL, "rewriter": PRICES}, budget={"usd": 1})
-    with pytest.raises(ConfigError, match=r"roles\.judge has no prices"):
+    with pytest.raises(ConfigError, match=r"roles\.judge, roles\.generator have no prices"):
         asked.check_roles()
 
 

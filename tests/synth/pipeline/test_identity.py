@@ -143,7 +143,7 @@ def test_an_evolution_as_it_was_before_has_the_id_that_it_always_had() -> None:
 def added(config: Config, prefix: str = "") -> list[str]:
     """Dotted names of the settings that `ADDED_LATER` names, down to plain values."""
     found = []
-    for name in type(config).model_fields:
+    for name in type(config).model_fields.keys() - config.NOT_IDENTITY:
         value = getattr(config, name)
         if isinstance(value, Config):
             later = name in config.ADDED_LATER

@@ -68,6 +68,7 @@ def test_all_holds_for_every_role_of_a_conversation_and_not_for_vectors() -> Non
     assert [name for name, own in config.roles.items() if not own.is_offline] == [
         "rewriter",
         "judge",
+        "generator",
     ]
     hosted = of(RunConfig, f"roles.all.base_url={HERE}")
     assert {own.base_url for own in hosted.roles.values()} == {HERE}
