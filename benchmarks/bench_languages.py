@@ -2,10 +2,10 @@
 
     python -m benchmarks.bench_languages
 
-`languages/texts.txt` holds four sentences of each language, and lines that are in none. Sentences are
-asked one by one, and two by two as paragraphs; lines of two languages in turn are mixed texts, in
-which nothing should be told. The threshold was chosen on the first two sentences of each language;
-the last two are reported apart.
+`languages/texts.txt` holds four sentences of each language, and lines that are in none. Sentences
+are asked one by one, and two by two as paragraphs; texts of two languages in turn are mixed, and
+nothing should be told of them. The threshold was chosen on the first two sentences of each
+language; the last two are reported apart.
 """
 
 import resource

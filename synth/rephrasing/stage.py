@@ -30,7 +30,7 @@ from synth.rephrasing.sources.texts import SourceText, TextPosition, TextSource
 from synth.rephrasing.structure.chunks import Document, Span, documents_of
 from synth.rephrasing.writing.assignment import ENGLISH, Assigner, Assignment
 from synth.rephrasing.writing.config import RephraseConfig
-from synth.rephrasing.writing.gates import GATES
+from synth.rephrasing.writing.gates import gates_of
 from synth.rephrasing.writing.instructions import TRANSLATE
 from synth.rephrasing.writing.part_checks import PartChecker
 from synth.rephrasing.writing.parts import (
@@ -73,6 +73,7 @@ class RephraseStage:
         self.assigner = Assigner(self.config)
         self.sources = [source_of(source) for source in self.config.sources]
         self.base = base_of(self.config, self.assigner)
+        self.gates = gates_of(self.config.gates)
 
     def plan(self) -> list[Item]:
         return list(self._items())
@@ -169,10 +170,11 @@ class RephraseStage:
             answer=text.answer,
             alignment=alignment,
         )
-        return verdict(fidelity, config.fidelity) or self._gated(rewrite), fidelity
+        reason = verdict(fidelity, config.fidelity)
+        return reason or await asyncio.to_thread(self._gated, rewrite), fidelity
 
     def _gated(self, text: str) -> str | None:
-        return next((name for name in self.config.gates if GATES[name](text)), None)
+        return next((name for name, found_in in self.gates if found_in(text)), None)
 
     def _row(
         self,

@@ -1,9 +1,9 @@
 """Which language a text is in, by py3langid's model of 140 languages.
 
-The model lies in the package and is loaded when the first text is told. It knows a class of its own
-for what is no language (numbers, markup, identifiers). A text is told where the model is sure of it,
-at its beginning and at its end alike; a short or mixed text is not told at all, since a wrong answer
-drops a rewrite and a missing one drops nothing.
+The model lies in the package and is loaded when the first text is told. It has a class of its own
+for what is no language (numbers, markup, identifiers). A text is told where the model is sure of
+it, at its beginning and at its end alike. A short or mixed text is not told at all, since a wrong
+answer drops a rewrite and a missing one drops nothing.
 """
 
 import re

@@ -11,7 +11,7 @@ from records.tables.splits import HELDOUT_SHARE
 from synth.engine.job_config import JobConfig, Role
 from synth.llm.settings.config import OFFLINE, BudgetConfig, RoleConfig
 from synth.rephrasing.fidelity.config import FidelityConfig
-from synth.rephrasing.writing.gates import GateName
+from synth.rephrasing.writing.gates import GateSetting
 from synth.rephrasing.writing.parts import PartContext
 
 STAGES = ("rephrase", "selection")
@@ -109,8 +109,10 @@ class RephraseConfig(JobConfig):
     """Parts whose meaning the role `judge` compares with the source: those that a layer flags,
     where the judge has an endpoint (or stands in `offline.roles`), all, or none. What it finds
     unfaithful is shown to the rewriter; what it finds faithful is flagged no more."""
-    gates: tuple[GateName, ...] = ("toxicity", "personal_data")
-    """What a rewrite is looked through for, by simple rules."""
+    gates: tuple[GateSetting, ...] = ("personal_data",)
+    """What a rewrite is looked through for and dropped: `personal_data`, or a hook of your own as
+    `my_gates.py:toxicity` or `my_package.gates:toxicity`. Nothing else is looked for, toxicity
+    neither, unless a hook is given (rephrasing.md, Gates)."""
     selection: SelectionConfig = SelectionConfig()
     """What is dropped when all rewrites are looked at together."""
 
