@@ -4,7 +4,8 @@
 
 Over the faithful parts of `rewrites/tuning.txt`, in MB of source text a second of processor time.
 Each step is timed by itself, and all of them together in turn, as a run calls them. What languages
-were told is forgotten before each pass; stems of words stay, as they do over a run. `--profile` prints the functions that most of the time goes to.
+were told is forgotten before each pass; stems of words stay, as they do over a run. `--profile`
+prints the functions that most of the time goes to.
 """
 
 import argparse

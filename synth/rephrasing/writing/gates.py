@@ -24,7 +24,7 @@ from pydantic import Field, model_validator
 
 from records.config import Config
 from records.errors import ConfigError
-from synth.user_code import fault_in
+from synth.engine.user_code import fault_in
 
 BuiltInGate = Literal["personal_data"]
 

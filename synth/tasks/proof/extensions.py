@@ -18,10 +18,10 @@ from pydantic import Field, model_validator
 
 from records.config import Config
 from records.errors import ConfigError
+from synth.engine.user_code import fault_in
 from synth.rubrics.built_in import BUILT_IN, Episode, Kind, Kinds, Verdict
 from synth.rubrics.criteria import Criterion
 from synth.tasks.goals.goals import Draft
-from synth.user_code import fault_in
 
 
 def _none(_: Draft) -> Iterable[Criterion]:

@@ -20,7 +20,7 @@ from synth.tasks.config import TaskConfig
 IDS: dict[type[JobConfig], str] = {
     RunConfig: "e2ebe6b8aff59638",
     GradeConfig: "a7db84fdc5572052",
-    RephraseConfig: "d76a762721d269c2",  # gates look for no toxicity any more, but for more personal data
+    RephraseConfig: "d76a762721d269c2",  # the default gates are others since
     EvolveConfig: "a3ed6c74955bbc59",
 }
 
