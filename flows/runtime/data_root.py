@@ -68,6 +68,11 @@ def check_parameters(config: JobConfig, dataset: str) -> None:
     for server in _own_servers(config):
         for program in programs_of(server):
             _check_server(program)
+    if any(not isinstance(gate, str) for gate in getattr(config, "gates", ())):
+        raise ConfigError(
+            "hooks of gates are programs, which a flow that is started from the UI does not run; "
+            "use `synth rephrase`"
+        )
     if getattr(config, "extensions", ()):
         raise ConfigError(
             "extensions are programs, which a flow that is started from the UI does not run; use "

@@ -14,7 +14,7 @@ from synth.render.foreign_text import one_line, visible
 
 LAYERS = (
     *("numbers", "units", "dates", "names", "quotations", "code", "tables", "headings"),
-    *("maths", "conflicts", "alignment", "language", "repetition", "overlap", "exact", "gates"),
+    *("maths", "conflicts", "alignment", "language", "repetition", "overlap"),
 )
 """Columns of measurements, in the order in which they are shown."""
 

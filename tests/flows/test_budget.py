@@ -18,6 +18,7 @@ SETTINGS = (
 TEXTS = (
     "rephrasings",
     "rephrasing_measurements",
+    "rephrasing_gates",
     "rephrasing_verdicts",
     "rephrasing_decisions",
     "rephrasing_calibration",

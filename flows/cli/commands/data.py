@@ -22,9 +22,9 @@ def sql(query: str, *, dataset: DatasetOption = None, json_: Json = False) -> No
 
     Every table is a view: trajectories (with `accepted` of the newest curation), tool_calls, tasks,
     agents, personas, tools, proposals, domains, verdicts, calibration, labels, curation,
-    rephrasings (with the newest decision), rephrasing_measurements, rephrasing_verdicts,
-    rephrasing_decisions, llm_calls, stages, runs, timings, and the readers' views sft, rl and
-    pretrain. Try `synth sql "show tables"`.
+    rephrasings (with the newest decision), rephrasing_measurements, rephrasing_gates,
+    rephrasing_verdicts, rephrasing_calibration, rephrasing_decisions, llm_calls, stages, runs,
+    timings, and the readers' views sft, rl and pretrain. Try `synth sql "show tables"`.
 
     Parameters
     ----------

@@ -18,12 +18,13 @@ from records.tables.splits import own_split
 from synth.engine.context import RunContext
 from synth.engine.stages import Item, ItemResult, ShardContext
 from synth.rephrasing.calibration.report import status_in
+from synth.rephrasing.decisions.measuring import GATES_TABLE, MEASURED_BY, WHOLE
 from synth.rephrasing.decisions.measuring import TABLE as MEASUREMENTS
-from synth.rephrasing.decisions.measuring import WHOLE, measured_by
 from synth.rephrasing.decisions.similarity import near_repeats, sketch
 from synth.rephrasing.fidelity.checks import flags_of, verdict
 from synth.rephrasing.fidelity.part_judge import VERDICTS, judge_id_of
 from synth.rephrasing.writing.config import RephraseConfig
+from synth.rephrasing.writing.gates import gate_versions
 
 STAGE_VERSION = 1
 """Raised when the same measurements and verdicts would be decided about otherwise."""
@@ -60,7 +61,7 @@ class DecisionStage:
         """One item, or none where nothing was rewritten."""
         config, dataset = self.run.config, self.run.dataset
         known = hashlib.sha256()
-        for table in ("rephrasings", MEASUREMENTS, VERDICTS):
+        for table in ("rephrasings", MEASUREMENTS, GATES_TABLE, VERDICTS):
             for key in sorted(map(str, dataset.ids(table))):
                 known.update(key.encode())
         if not dataset.ids("rephrasings"):
@@ -70,8 +71,8 @@ class DecisionStage:
             self.name,
             STAGE_VERSION,
             *settings,
-            list(config.gates),
-            measured_by(config),
+            gate_versions(config.gates),
+            MEASURED_BY,
             self.judge_id if self._judge_counts() else None,
             known.hexdigest(),
         )
@@ -114,7 +115,7 @@ class DecisionStage:
             {
                 "decision_id": decision_id,
                 "rephrasing_id": i,
-                "measured_by": measured_by(self.run.config),
+                "measured_by": MEASURED_BY,
                 "judge_id": judge_id,
                 "kept": one.drop_reason is None and i not in repeats,
                 "drop_reason": one.drop_reason or (REPEATS if i in repeats else None),
@@ -127,15 +128,14 @@ class DecisionStage:
 
     def _standing(self) -> dict[str, Standing]:
         """By rewrite; one that today's checks have not measured has none."""
-        config, version = self.run.config, measured_by(self.run.config)
-        verdicts = self._verdicts()
+        config, verdicts, gated = self.run.config, self._verdicts(), self._gated()
         found: defaultdict[str, Standing] = defaultdict(Standing)
         for row in self._measurements():
-            if row["measured_by"] != version:
+            if row["measured_by"] != MEASURED_BY:
                 continue
             one = found[row["rephrasing_id"]]
             if row["part"] == WHOLE:
-                gate = next((name for name in config.gates if name in row["gates"]), None)
+                gate = gated.get(row["rephrasing_id"])
                 one.drop_reason = verdict(row, config.fidelity) or gate or one.drop_reason
                 continue
             said = verdicts.get((row["rephrasing_id"], row["part"]))
@@ -152,6 +152,20 @@ class DecisionStage:
     def _measurements(self) -> Iterator[Row]:
         for rows in self.run.dataset.in_commits(MEASUREMENTS):
             yield from rows
+
+    def _gated(self) -> dict[str, str]:
+        """Rewrite -> the first gate of the settings that finds something in it."""
+        versions = gate_versions(self.run.config.gates)
+        order = list(versions)
+        found: dict[str, str] = {}
+        for rows in self.run.dataset.in_commits(GATES_TABLE):
+            for row in rows:
+                gate, i = row["gate"], row["rephrasing_id"]
+                if row["found"] is None or versions.get(gate) != row["version"]:
+                    continue
+                if i not in found or order.index(gate) < order.index(found[i]):
+                    found[i] = gate
+        return found
 
     def _judge_counts(self) -> bool:
         """Whether the word of the settings' judge decides: not where they ask none, and not where

@@ -11,8 +11,8 @@ from records.reading.lookup import RowBy
 from records.store.dataset import Dataset
 from synth.engine.context import RunContext
 from synth.engine.stages import Item, ItemResult, ShardContext
+from synth.rephrasing.decisions.measuring import MEASURED_BY, WHOLE, texts_of
 from synth.rephrasing.decisions.measuring import TABLE as MEASUREMENTS
-from synth.rephrasing.decisions.measuring import WHOLE, measured_by, texts_of
 from synth.rephrasing.fidelity.checks import flags_of
 from synth.rephrasing.fidelity.part_judge import VERDICTS, judge_id_of, judged_part, verdict_row
 from synth.rephrasing.writing.config import RephraseConfig
@@ -67,8 +67,7 @@ class JudgingStage:
 def flagged_parts(dataset: Dataset, config: RephraseConfig) -> Iterator[tuple[str, int, list[str]]]:
     """Rewrite, part and what the thresholds of the settings flag in it, for every part that was
     measured by today's checks."""
-    version = measured_by(config)
     for rows in dataset.in_commits(MEASUREMENTS):
         for row in rows:
-            if row["part"] != WHOLE and row["measured_by"] == version:
+            if row["part"] != WHOLE and row["measured_by"] == MEASURED_BY:
                 yield row["rephrasing_id"], row["part"], flags_of(row, config.fidelity)

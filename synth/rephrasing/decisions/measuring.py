@@ -1,7 +1,8 @@
 """The stage `rephrasing-measurements`: what every check by code finds in a stored rewrite.
 
-A rewrite is measured once as a whole and once in each part that was rewritten. No threshold has a
-say here, so a run with other thresholds measures nothing again; nothing here costs a request.
+A rewrite is measured once as a whole and once in each part that was rewritten, and looked through
+once by each gate. No threshold has a say here, so a run with other thresholds measures nothing
+again, and one with another gate runs that gate alone; nothing here costs a request.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from synth.rephrasing.exact.faults import EXACT_VERSION, exact_faults
 from synth.rephrasing.fidelity.checks import FIDELITY_VERSION, fidelity_of
 from synth.rephrasing.writing.assignment import ENGLISH
 from synth.rephrasing.writing.config import RephraseConfig
-from synth.rephrasing.writing.gates import GATES
+from synth.rephrasing.writing.gates import gate_versions, gates_of
 from synth.rephrasing.writing.instructions import TRANSLATE
 from synth.rephrasing.writing.parts import is_written
 
@@ -25,9 +26,10 @@ WHOLE = -1
 """In the column `part`: the whole document."""
 
 
-def measured_by(config: RephraseConfig) -> str:
-    """Version of everything that measures: rows of another one are not comparable."""
-    return digest(TABLE, FIDELITY_VERSION, EXACT_VERSION, sorted(config.gates))
+GATES_TABLE = "rephrasing_gates"
+
+MEASURED_BY = digest(TABLE, FIDELITY_VERSION, EXACT_VERSION)
+"""Version of all that measures: rows of another one are not comparable."""
 
 
 class MeasuringStage:
@@ -36,29 +38,42 @@ class MeasuringStage:
 
     def __init__(self, run: RunContext[RephraseConfig]) -> None:
         self.run = run
-        self.measured_by = measured_by(run.config)
+        self.versions = gate_versions(run.config.gates)
+        self.gates = dict(gates_of(run.config.gates))
         self.rewrites = RowBy(run.dataset, "rephrasings", "rephrasing_id")
 
     def plan(self) -> list[Item]:
-        """One item a rewrite of the dataset, whichever run wrote it."""
-        return [
-            Item(digest(self.name, self.measured_by, rephrasing_id), {"id": rephrasing_id})
-            for rephrasing_id in self.rewrites
-        ]
+        """For each rewrite of the dataset, whichever run wrote it, one item that measures it and
+        one for each gate."""
+        items = []
+        for i in self.rewrites:
+            items.append(Item(digest(self.name, MEASURED_BY, i), {"id": i, "gate": None}))
+            for gate, version in self.versions.items():
+                gated = digest(self.name, gate, version, i)
+                items.append(Item(gated, {"id": i, "gate": gate}))
+        return items
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
-        rewrite = self.rewrites[item.data["id"]]
-        rows = await asyncio.to_thread(measurements_of, rewrite, self.run.config)
-        return ItemResult({TABLE: rows})
+        rewrite, gate = self.rewrites[item.data["id"]], item.data["gate"]
+        if gate is None:
+            return ItemResult({TABLE: await asyncio.to_thread(measurements_of, rewrite)})
+        row = {
+            "rephrasing_id": rewrite["rephrasing_id"],
+            "gate": gate,
+            "version": self.versions[gate],
+            "found": await asyncio.to_thread(self.gates[gate], rewrite["text"]),
+            "split": rewrite["split"],
+        }
+        return ItemResult({GATES_TABLE: [row]})
 
 
-def measurements_of(rewrite: Row, config: RephraseConfig) -> list[Row]:
+def measurements_of(rewrite: Row) -> list[Row]:
     """Rows of `rephrasing_measurements` for a row of `rephrasings`: the whole, then each part that
     a model has written."""
     source, text = rewrite["source_text"], rewrite["text"]
     place = {
         "rephrasing_id": rewrite["rephrasing_id"],
-        "measured_by": measured_by(config),
+        "measured_by": MEASURED_BY,
         "split": rewrite["split"],
     }
     whole = fidelity_of(
@@ -68,8 +83,7 @@ def measurements_of(rewrite: Row, config: RephraseConfig) -> list[Row]:
         language=ENGLISH if rewrite["style"] == TRANSLATE else None,
         answer=rewrite["answer"],
     )
-    gates = {name: found for name in config.gates if (found := GATES[name](text))}
-    rows = [{**place, "part": WHOLE, **whole.columns(), "exact": [], "gates": gates}]
+    rows = [{**place, "part": WHOLE, **whole.columns(), "exact": []}]
     for part, chunk in enumerate(rewrite["chunks"]):
         if not is_written(chunk):
             continue
@@ -81,7 +95,6 @@ def measurements_of(rewrite: Row, config: RephraseConfig) -> list[Row]:
                 "part": part,
                 **fidelity_of(ours, theirs, kind=rewrite["kind"]).columns(),
                 "exact": [[fault.kind, fault.evidence] for fault in faults],
-                "gates": {},
             }
         )
     return rows

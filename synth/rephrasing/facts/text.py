@@ -7,7 +7,7 @@ text costs no more than its length.
 
 import re
 from collections.abc import Iterator
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 from synth.rephrasing.facts.marks import parted_marks
@@ -193,47 +193,6 @@ def _is_abbreviated(before: str) -> bool:
     """Whether the full stop after these characters belongs to a short form or an initial."""
     word = before.rpartition(" ")[2].strip("([\"'")
     return (len(word) == 1 and word.isalpha()) or word.lower() in _ABBREVIATED
-
-
-@lru_cache(maxsize=65_536)
-def stem(word: str) -> str:
-    """A word without the endings of English inflection: rough, and the same on both sides."""
-    word = word.removesuffix("'s").removesuffix("\u2019s")
-    for ending, least, put in _ENDINGS:
-        if word.endswith(ending) and len(word) >= least + len(ending):
-            return word.removesuffix(ending) + put
-    return word
-
-
-_ENDINGS = (
-    ("isation", 3, "iz"),
-    ("ization", 3, "iz"),
-    ("ations", 3, ""),
-    ("ation", 3, ""),
-    ("ities", 3, ""),
-    ("ments", 3, ""),
-    ("ness", 3, ""),
-    ("ment", 3, ""),
-    ("ings", 3, ""),
-    ("ions", 3, ""),
-    ("ing", 3, ""),
-    ("ion", 3, ""),
-    ("ity", 3, ""),
-    ("ies", 2, "y"),
-    ("ied", 2, "y"),
-    ("ous", 3, ""),
-    ("ers", 3, ""),
-    ("ise", 3, "iz"),
-    ("ize", 3, "iz"),
-    ("sses", 2, "ss"),
-    ("ed", 3, ""),
-    ("er", 4, ""),
-    ("ly", 3, ""),
-    ("es", 3, ""),
-    ("ss", 1, "ss"),
-    ("s", 2, ""),
-    ("e", 3, ""),
-)
 
 
 def _blocks(text: str) -> Iterator[TextBlock]:

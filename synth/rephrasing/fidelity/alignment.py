@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from synth.rephrasing.facts.stems import stem
 from synth.rephrasing.facts.stopwords import STOPWORDS
-from synth.rephrasing.facts.text import ReadText, Sentence, stem
+from synth.rephrasing.facts.text import ReadText, Sentence
 
 MAX_PLACES = 60
 """Sentences that a word may stand in and still point at one: bounds the work at this many steps a
@@ -56,9 +57,10 @@ class Alignment(NamedTuple):
         return _mean(self.rewrite)
 
 
-def aligned_by_words(source: ReadText, rewrite: ReadText) -> Alignment:
-    ours, theirs = map(_stems, source.sentence_words), map(_stems, rewrite.sentence_words)
-    ours, theirs = list(ours), list(theirs)
+def aligned_by_words(source: ReadText, rewrite: ReadText, language: str = "en") -> Alignment:
+    """`language`: of both texts; words are compared by its stems."""
+    ours = [_stems(words, language) for words in source.sentence_words]
+    theirs = [_stems(words, language) for words in rewrite.sentence_words]
     counts = Counter(word for words in (*ours, *theirs) for word in words)
     n = len(ours) + len(theirs)
     weights = {word: math.log(1 + n / count) for word, count in counts.items()}
@@ -109,10 +111,10 @@ def _weight(words: frozenset[str], weights: dict[str, float]) -> float:
     return math.fsum(weights[word] for word in words)  # the same whatever the set's order
 
 
-def _stems(words: Sequence[str]) -> frozenset[str]:
+def _stems(words: Sequence[str], language: str) -> frozenset[str]:
     """Without numbers, which have a layer of their own and many spellings."""
     return frozenset(
-        stem(word) for word in words if word not in STOPWORDS and not word[0].isdigit()
+        stem(word, language) for word in words if word not in STOPWORDS and not word[0].isdigit()
     )
 
 

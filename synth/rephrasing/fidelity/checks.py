@@ -17,7 +17,7 @@ from synth.rephrasing.facts.text import ReadText
 from synth.rephrasing.fidelity.alignment import Alignment, aligned_by_words
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.fidelity.conflicts import Conflict, conflicts_of
-from synth.rephrasing.fidelity.language import language_of
+from synth.rephrasing.fidelity.language import UNTOLD, language_of
 from synth.rephrasing.fidelity.layers import (
     NOT_COMPARED,
     LayerCounts,
@@ -125,9 +125,10 @@ def fidelity_of(
     ours, theirs = ReadText(source), ReadText(rewrite)
     spoken, heard = language_of(ours.prose), language_of(theirs.prose)
     before, after = MeasuredText(ours, spoken), MeasuredText(theirs, heard)
-    translated = heard != spoken and "und" not in (heard, spoken)
+    translated = heard != spoken and UNTOLD not in (heard, spoken)
     # an embedder hardly tells a statement from its denial, so conflicts are looked for by words
-    by_words = None if translated else aligned_by_words(ours, theirs)
+    both = spoken if heard == UNTOLD else heard
+    by_words = None if translated else aligned_by_words(ours, theirs, both)
     alignment = alignment or by_words
     share, longest = copied(ours.words, theirs.words)
     return Fidelity(
@@ -138,7 +139,7 @@ def fidelity_of(
         quotations=NOT_COMPARED if translated else quotations_kept(ours, theirs),
         code=code_kept(ours, theirs),
         tables=NOT_COMPARED if translated else tables_kept(ours, theirs),
-        headings=NOT_COMPARED if translated else headings_kept(ours, theirs),
+        headings=NOT_COMPARED if translated else headings_kept(ours, theirs, both),
         conflicts=conflicts_of(ours, theirs, by_words) if by_words else (),
         alignment=alignment,
         length_ratio=_length(theirs) / max(1.0, _length(ours)),
@@ -174,7 +175,7 @@ def _found(m: Measured, config: FidelityConfig) -> list[tuple[str, bool]]:
     spoken, wanted = m["language"]["rewrite"], m["language"]["wanted"]
     repetition, length = m["repetition"], m["length_ratio"]
     return [
-        ("wrong_language", "und" not in (spoken, wanted) and spoken != wanted),
+        ("wrong_language", UNTOLD not in (spoken, wanted) and spoken != wanted),
         ("too_short", length < config.min_length),
         ("too_long", length > config.max_length),
         ("repetitive", repetition["rewrite"] - repetition["source"] > config.max_repetition),

@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from synth.rephrasing.facts.stems import stem
 from synth.rephrasing.facts.stopwords import NEGATIONS, STOPWORDS
-from synth.rephrasing.facts.text import ReadText, stem
+from synth.rephrasing.facts.text import ReadText
 from synth.rephrasing.fidelity.alignment import Alignment
 
 _OPPOSITES = (

@@ -16,8 +16,9 @@ from synth.rephrasing.facts.quantities import (
     quantities_of,
 )
 from synth.rephrasing.facts.quotations import is_quoted_in, quotations_of
+from synth.rephrasing.facts.stems import stem
 from synth.rephrasing.facts.stopwords import STOPWORDS
-from synth.rephrasing.facts.text import ReadText, squeeze, stem, words_of
+from synth.rephrasing.facts.text import ReadText, squeeze, words_of
 
 Day = tuple[int | None, int | None]
 """Year and day of the month."""
@@ -159,17 +160,17 @@ def tables_kept(source: ReadText, rewrite: ReadText) -> LayerCounts:
     return LayerCounts(len(source.cells), tuple(map(_short, lost)), ())
 
 
-def headings_kept(source: ReadText, rewrite: ReadText) -> LayerCounts:
+def headings_kept(source: ReadText, rewrite: ReadText, language: str) -> LayerCounts:
     """A heading is kept where half of its telling words stand in the rewrite."""
-    known = {stem(word) for word in words_of(rewrite.text)}
-    lost = [heading for heading in source.headings if not _is_told(heading, known)]
+    known = {stem(word, language) for word in words_of(rewrite.text)}
+    lost = [heading for heading in source.headings if not _is_told(heading, known, language)]
     return LayerCounts(len(source.headings), tuple(map(_short, lost)), ())
 
 
-def _is_told(heading: str, known: set[str]) -> bool:
+def _is_told(heading: str, known: set[str], language: str) -> bool:
     words = words_of(heading)
-    telling = [stem(word) for word in words if word not in STOPWORDS] or [*map(stem, words)]
-    return 2 * sum(word in known for word in telling) >= len(telling)
+    telling = [word for word in words if word not in STOPWORDS] or words
+    return 2 * sum(stem(word, language) in known for word in telling) >= len(telling)
 
 
 def _firm(quantities: Iterable[Quantity]) -> list[str]:

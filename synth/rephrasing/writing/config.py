@@ -12,7 +12,7 @@ from synth.engine.job_config import JobConfig, Role
 from synth.judging.judge_rates import MinimumQuality
 from synth.llm.settings.config import OFFLINE, BudgetConfig, RoleConfig
 from synth.rephrasing.fidelity.config import FidelityConfig
-from synth.rephrasing.writing.gates import GateName
+from synth.rephrasing.writing.gates import GateSetting
 from synth.rephrasing.writing.parts import PartContext
 
 STAGES = (
@@ -147,8 +147,10 @@ class RephraseConfig(JobConfig):
     calibration: RephrasingTrialConfig = RephrasingTrialConfig()
     """How the judge is tried, where the role `generator` has an endpoint: the offline model writes
     no changes of meaning. No part of an identity: it says how much is tried, not what rows say."""
-    gates: tuple[GateName, ...] = ("toxicity", "personal_data")
-    """What a rewrite is looked through for, by simple rules."""
+    gates: tuple[GateSetting, ...] = ("personal_data",)
+    """What a rewrite is looked through for and dropped: `personal_data`, or a hook of your own as
+    `my_gates.py:toxicity` or `my_package.gates:toxicity`. Nothing else is looked for, toxicity
+    neither, unless a hook is given (rephrasing.md, Gates)."""
     selection: SelectionConfig = SelectionConfig()
     """What is dropped when all rewrites are looked at together."""
 

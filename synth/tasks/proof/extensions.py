@@ -7,7 +7,6 @@ started from the UI. The digest of its content is part of every id that it has a
 
 import hashlib
 import sys
-import traceback
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -19,6 +18,7 @@ from pydantic import Field, model_validator
 
 from records.config import Config
 from records.errors import ConfigError
+from synth.engine.user_code import fault_in
 from synth.rubrics.built_in import BUILT_IN, Episode, Kind, Kinds, Verdict
 from synth.rubrics.criteria import Criterion
 from synth.tasks.goals.goals import Draft
@@ -86,7 +86,7 @@ class Extensions:
                 own = list(extension.criteria(draft))
             except Exception as error:
                 raise ConfigError(
-                    f"{path}: criteria(draft) failed: {_where(error, path)}"
+                    f"{path}: criteria(draft) failed: {fault_in(path, error)}"
                 ) from error
             for criterion in own:
                 if not isinstance(criterion, Criterion):
@@ -131,7 +131,7 @@ def _load(path: str, sha256: str) -> Extension:
     try:
         exec(compile(source, path, "exec"), module.__dict__)
     except Exception as error:
-        raise ConfigError(f"{path} cannot be loaded: {_where(error, path)}") from error
+        raise ConfigError(f"{path} cannot be loaded: {fault_in(path, error)}") from error
     extension = module.__dict__.get("EXTENSION")
     if not isinstance(extension, Extension):
         raise ConfigError(
@@ -155,7 +155,7 @@ def _guarded(kind: Kind[Any], path: str) -> Kind[Any]:
         try:
             found = kind.verdict(check, episode)
         except Exception as error:
-            raise ConfigError(f"{what} failed: {_where(error, path)}") from error
+            raise ConfigError(f"{what} failed: {fault_in(path, error)}") from error
         fits = isinstance(found, Verdict) and isinstance(found.evidence, str)
         if not fits or not 0.0 <= found.score <= 1.0 or found.passed != (found.score == 1.0):
             raise ConfigError(
@@ -165,14 +165,3 @@ def _guarded(kind: Kind[Any], path: str) -> Kind[Any]:
         return found
 
     return replace(kind, verdict=verdict)
-
-
-def _where(error: Exception, path: str) -> str:
-    """`line 12: NameError: ...`, the innermost line of the file itself."""
-    frames = traceback.extract_tb(error.__traceback__)
-    lines = [frame.lineno for frame in frames if frame.filename == path]
-    words = str(error)
-    if isinstance(error, SyntaxError):
-        lines, words = [error.lineno], error.msg
-    place = f"line {lines[-1]}: " if lines else ""
-    return f"{place}{type(error).__name__}: {words}"

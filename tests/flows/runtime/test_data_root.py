@@ -16,6 +16,7 @@ from records.errors import ConfigError
 from synth.engine.job_config import JobConfig
 from synth.llm.settings.endpoints import endpoint_settings
 from synth.pipeline.config import RunConfig
+from synth.rephrasing.writing.config import RephraseConfig
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +55,14 @@ def test_extensions_are_refused_wherever_they_lie(root: Path) -> None:
     own.write_text("EXTENSION = None")
     config = RunConfig.model_validate({"extensions": [str(own)]})
     with pytest.raises(ConfigError, match="extensions are programs"):
+        check_parameters(config, "data/demo")
+
+
+def test_hooks_of_gates_are_refused_wherever_they_lie(root: Path) -> None:
+    own = root / "my_gates.py"
+    own.write_text("def toxicity(text): return None")
+    config = RephraseConfig.model_validate({"gates": ["personal_data", f"{own}:toxicity"]})
+    with pytest.raises(ConfigError, match="hooks of gates are programs"):
         check_parameters(config, "data/demo")
 
 

@@ -67,7 +67,7 @@ def test_a_judge_that_accepts_all_is_below_its_minimum(dataset: Dataset, tmp_pat
     warning = warning_about(dataset, CONFIG)
     assert warning is not None
     assert "BELOW ITS MINIMUM" in warning
-    assert "20 of 20 (95%: 84% to 100%) changed parts faithful" in warning
+    assert "36 of 36 (95%: 90% to 100%) changed parts faithful" in warning
     assert not any(row["named"] for row in rows)
     for shown in (summary_markdown(dataset), report_html(dataset)):
         assert "BELOW ITS MINIMUM" in shown

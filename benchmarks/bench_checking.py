@@ -1,0 +1,81 @@
+"""How fast rewrites are checked: everything that code reads of a part and its rewrite, one core.
+
+    python -m benchmarks.bench_checking [--repeats 3] [--profile]
+
+Over the faithful parts of `rewrites/tuning.txt`, in MB of source text a second of processor time.
+Each step is timed by itself, and all of them together in turn, as a run calls them. What languages
+were told is forgotten before each pass; stems of words stay, as they do over a run. `--profile`
+prints the functions that most of the time goes to.
+"""
+
+import argparse
+import cProfile
+import pstats
+import time
+from collections.abc import Callable
+
+from benchmarks.measured import show, spread
+from benchmarks.rewrites import RewrittenPart, texts_of
+from synth.rephrasing.exact.faults import exact_faults
+from synth.rephrasing.fidelity.checks import fidelity_of
+from synth.rephrasing.fidelity.language import language_of
+from synth.rephrasing.writing.config import RephraseConfig
+from synth.rephrasing.writing.gates import gates_of
+
+GATES = gates_of(RephraseConfig().gates)
+
+Step = Callable[[RewrittenPart], object]
+
+
+def _told(part: RewrittenPart) -> object:
+    return language_of(part.source), language_of(part.rewrite)
+
+
+def _gated(part: RewrittenPart) -> object:
+    return [gate(part.rewrite) for _, gate in GATES]
+
+
+STEPS: dict[str, Step] = {
+    "exact_faults": lambda part: exact_faults(part.source, part.rewrite),
+    "fidelity_of": lambda part: fidelity_of(part.source, part.rewrite, kind=part.kind),
+    "language_of": _told,
+    "gates": _gated,
+}
+
+
+def _everything(part: RewrittenPart) -> object:
+    return [step(part) for step in STEPS.values()]
+
+
+def seconds(step: Step, parts: list[RewrittenPart]) -> float:
+    language_of.cache_clear()
+    begun = time.process_time()
+    for part in parts:
+        step(part)
+    return time.process_time() - begun
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--profile", action="store_true")
+    given = parser.parse_args()
+    parts = [part for part in texts_of("tuning") if part.change is None]
+    mb = sum(len(part.source.encode()) for part in parts) / 1e6
+    _everything(parts[0])  # models and tables are loaded once in a run
+    took = {
+        name: [seconds(step, parts) for _ in range(given.repeats)]
+        for name, step in (*STEPS.items(), ("together", _everything))
+    }
+    total = min(took["together"])
+    for name, own in took.items():
+        speed = spread([mb / one for one in own], 3)
+        show({"step": name, "mb": round(mb, 3), "mb_per_s": speed, "share": min(own) / total})
+    if given.profile:
+        profile = cProfile.Profile()
+        profile.runcall(seconds, _everything, parts)
+        pstats.Stats(profile).sort_stats("tottime").print_stats(25)
+
+
+if __name__ == "__main__":
+    main()
