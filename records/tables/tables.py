@@ -56,9 +56,10 @@ TABLES: dict[str, TableSpec] = {
                 "license": STR,
                 "split": STR,
                 "flags": STRS,
+                "genre": STR,
             },
             content=True,
-            defaults={"flags": []},
+            defaults={"flags": [], "genre": None},
         ),
         table(
             "selection",

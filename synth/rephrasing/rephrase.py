@@ -1,5 +1,6 @@
 """A whole rephrasing: every rewrite, then one decision over all of them."""
 
+import logging
 from collections.abc import Awaitable, Callable
 
 from synth.engine.plans import StageReport
@@ -8,6 +9,9 @@ from synth.engine.stages import Stage
 from synth.rephrasing.selection import SelectionStage
 from synth.rephrasing.stage import RephraseStage
 from synth.rephrasing.writing.config import RephraseConfig
+from synth.rephrasing.writing.parts import fitting
+
+log = logging.getLogger(__name__)
 
 RunRephraseStage = Callable[[Run[RephraseConfig], Stage], Awaitable[StageReport]]
 
@@ -15,4 +19,20 @@ RunRephraseStage = Callable[[Run[RephraseConfig], Stage], Awaitable[StageReport]
 async def rephrase(run: Run[RephraseConfig], run_stage: RunRephraseStage) -> list[StageReport]:
     """A report per stage. `run_stage` makes the open items of a stage and commits them; it decides
     how they are scheduled."""
+    _tell_of_room(run.config)
     return [await run_stage(run, RephraseStage(run)), await run_stage(run, SelectionStage(run))]
+
+
+def _tell_of_room(config: RephraseConfig) -> None:
+    """Says, once a run, where answers have no room for as many parts as are asked for."""
+    wanted, room = config.parts_per_request, config.roles["rewriter"].max_tokens
+    number = fitting([config.chunk_tokens] * wanted, wanted, room)
+    if number < wanted:
+        log.warning(
+            "roles.rewriter.max_tokens = %d has room for %d parts of chunk_tokens = %d, not for"
+            " parts_per_request = %d: fewer are asked for at once",
+            room,
+            number,
+            config.chunk_tokens,
+            wanted,
+        )

@@ -31,6 +31,7 @@ from synth.rephrasing.structure.chunks import Document, Span, documents_of
 from synth.rephrasing.writing.assignment import ENGLISH, Assigner, Assignment
 from synth.rephrasing.writing.config import RephraseConfig
 from synth.rephrasing.writing.gates import GATES
+from synth.rephrasing.writing.genres import GenreFinder
 from synth.rephrasing.writing.instructions import TRANSLATE
 from synth.rephrasing.writing.part_checks import PartChecker
 from synth.rephrasing.writing.parts import (
@@ -41,7 +42,7 @@ from synth.rephrasing.writing.parts import (
     Written,
 )
 
-STAGE_VERSION = 5
+STAGE_VERSION = 6
 """Raised when the same text would be rewritten otherwise by the same answers."""
 
 NAME = "rephrase"
@@ -72,6 +73,7 @@ class RephraseStage:
         self.config = run.config
         self.assigner = Assigner(self.config)
         self.sources = [source_of(source) for source in self.config.sources]
+        self.genres = GenreFinder()
         self.base = base_of(self.config, self.assigner)
 
     def plan(self) -> list[Item]:
@@ -95,8 +97,9 @@ class RephraseStage:
                         yield Item(self._item_id(source_id, at), {"at": at})
 
     def _item_id(self, source_id: str, at: At) -> str:
-        kind = self.config.sources[at.source].kind
-        return digest(self.base, kind, source_id, at.part, at.rewrite, at.again)
+        source = self.config.sources[at.source]
+        decided = source.kind, source.genre, source.styles
+        return digest(self.base, *decided, source_id, at.part, at.rewrite, at.again)
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
         at: At = item.data["at"]
@@ -113,8 +116,13 @@ class RephraseStage:
         if text.language is None:
             guessed = language_of(text.text)
             text = text._replace(language=None if guessed == UNDETERMINED else guessed)
-        kind = self.config.sources[at.source].kind
-        assigned = self.assigner.of(source_id, at.rewrite, kind=kind, language=text.language)
+        source = self.config.sources[at.source]
+        kind, genre = source.kind, source.genre
+        if genre is None and kind != "maths":
+            genre = await self.genres.of(source_id, text.text, shard.llm)
+        assigned = self.assigner.of(
+            source_id, at.rewrite, source=source, language=text.language, genre=genre
+        )
         writer = Writer(
             document,
             shard.llm,
@@ -125,6 +133,8 @@ class RephraseStage:
             neighbours=self.config.neighbours,
             check=PartChecker(self.config, shard.llm, item.item_id, excerpt, kind, assigned.style),
             may_replace=kind != "maths",
+            max_tokens=self.config.roles["rewriter"].max_tokens,
+            parts_per_request=self.config.parts_per_request,
         )
         try:
             written = await writer.write()
@@ -138,6 +148,7 @@ class RephraseStage:
         row = self._row(item, text, source_id, excerpt, assigned, written) | {
             **fidelity.columns(),
             "claims": None,
+            "genre": genre,
             "kept": reason is None,
             "drop_reason": reason,
             "flags": sorted({flag for chunk in written.chunks for flag in chunk.flags}),
