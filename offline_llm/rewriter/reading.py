@@ -33,7 +33,7 @@ _GENRES = {
     "questions": re.compile(r"^\W*(?:Q|Question)\b.{0,4}:", re.MULTILINE),
     "code": re.compile(r"`[^`\n]+`(?!`)|\w\(\)|^ *>>> |\bmodule\b", re.MULTILINE),
     "howto": re.compile(r"^ *1[.)] |\bSteps?\b", re.MULTILINE),
-    "narrative": re.compile(r"\b(?:he|she|her|his)\b"),
+    "narrative": re.compile(r"\b(?:[Hh]e|[Ss]he|her|his)\b"),
 }
 
 StretchKind = Literal["prose", "bullet", "structure"]

@@ -34,6 +34,10 @@ from synth.rephrasing.fidelity.overlap import copied, repeated
 
 TextKind = Literal["knowledge", "maths"]
 
+NOT_OF_NOTES = frozenset(("too_long", "sentence_added", "copied"))
+"""Reasons that do not hold for mathematics: notes give reasons at each step and work out what the
+source leaves out, and formulas are to be copied. What they add is held to its equations."""
+
 MAX_LISTED = 20
 """Facts of a layer that a row names; all are counted."""
 
@@ -44,6 +48,7 @@ MAX_CHARS = 200
 class Fidelity(NamedTuple):
     """What was measured; see `columns` for the form of a row."""
 
+    kind: TextKind
     numbers: LayerCounts
     units: LayerCounts
     dates: LayerCounts
@@ -117,6 +122,7 @@ def fidelity_of(
     alignment = alignment or by_words
     share, longest = copied(ours.words, theirs.words)
     return Fidelity(
+        kind=kind,
         numbers=numbers_kept(before, after, translated=translated),
         units=units_kept(before, after, translated=translated),
         dates=dates_kept(before, after, translated=translated),
@@ -153,7 +159,8 @@ def flags_of(fidelity: Fidelity, config: FidelityConfig) -> list[str]:
 
 def reasons_of(fidelity: Fidelity, config: FidelityConfig) -> list[str]:
     """Every reason that holds, the plainest first."""
-    return [reason for reason, holds in _found(fidelity, config) if holds]
+    spared = NOT_OF_NOTES if fidelity.kind == "maths" else frozenset()
+    return [r for r, holds in _found(fidelity, config) if holds and r not in spared]
 
 
 def _found(f: Fidelity, config: FidelityConfig) -> list[tuple[str, bool]]:

@@ -85,6 +85,10 @@ class PartChecker:
             words = "; ".join(fault.evidence for fault in faults)
             return PartCheck(PartFault(f"{faults[0].kind}_changed", words, is_of_fact=True))
         fidelity = fidelity_of(part.source, part.rewrite, kind=self._kind)
+        maths = fidelity.maths
+        if self._kind == "maths" and maths is not None and maths.answer_kept is False:
+            words = f"the final answer {maths.answer} must stand at the end, as it is"
+            return PartCheck(PartFault("answer_lost", words, is_of_fact=True))
         return PartCheck(flags=tuple(flags_of(fidelity, self._config.fidelity)))
 
 

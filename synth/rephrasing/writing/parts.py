@@ -3,8 +3,8 @@
 Nothing is taken on trust: a part that is missing, loses or moves what is kept, loses a heading,
 says again what was said, is out of all proportion, or has something exact wrong is shown to the
 rewriter with its fault, together with the others of its group that are wrong, while those that are
-right stand. After `REPAIRS` such answers more it is given up. Where the fault is of form the document
-fails with it; where it is one of fact the part stays as the source has it, in at most
+right stand. After `REPAIRS` such answers more it is given up. Where the fault is of form the
+document fails with it; where it is one of fact the part stays as the source has it, in at most
 `MOST_REPLACED` of the document, and the document is dropped where that is not allowed.
 """
 
