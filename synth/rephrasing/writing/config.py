@@ -25,6 +25,7 @@ class SourceConfig(Config):
     """Texts to rewrite."""
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"max_documents"})
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({"genre": None, "styles": None})
 
     path: str = Field(min_length=1)
     """A .parquet, .jsonl, .txt or .md file, a folder of such files, a folder that `datasets` saved,
