@@ -119,7 +119,7 @@ class RephraseStage:
         source = self.config.sources[at.source]
         kind, genre = source.kind, source.genre
         if genre is None and kind != "maths":
-            genre = await self.genres.of(source_id, text.text, shard.llm)
+            genre = await self.genres.of(f"{source_id}-{at.part}", excerpt, shard.llm)
         assigned = self.assigner.of(
             source_id, at.rewrite, source=source, language=text.language, genre=genre
         )

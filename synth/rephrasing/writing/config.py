@@ -46,7 +46,7 @@ class SourceConfig(Config):
     """SPDX id of the texts' terms."""
     genre: str | None = None
     """Of all its texts, a name of `synth/prompts/rephrase/genres.toml`, such as `reference` or
-    `narrative`. Where there is none the rewriter is asked, once a text."""
+    `narrative`. Where there is none the rewriter is asked, once a document."""
     styles: tuple[str, ...] | None = Field(default=None, min_length=1)
     """Names of styles for its texts, in place of the run's."""
     max_documents: int | None = Field(default=None, ge=1)

@@ -1,7 +1,7 @@
 """What kind of text a source is, and which styles and perspectives suit it.
 
 Genres stand in one data file, `prompts/rephrase/genres.toml`. Where the settings name none, the
-rewriter is asked once about a text's beginning; an answer that names none is `other`.
+rewriter is asked about a document's beginning; an answer that names none is `other`.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ PROMPT = "genre"
 OTHER = "other"
 
 BEGINNING = 1000
-"""Characters of a text by which its genre is told: some 250 tokens."""
+"""Characters of a document by which its genre is told: some 250 tokens."""
 
 _FILE = prompts.FOLDER / "rephrase" / "genres.toml"
 
@@ -60,23 +60,25 @@ def genres_version() -> str:
 
 
 class GenreFinder:
-    """Asks once for each text: rewrites of it that are written at the same time wait for the first,
-    and find its answer in the journal of their shard."""
+    """Asks once for each document in a shard: rewrites of it that are made at the same time wait
+    for the first, and find its answer in the shard's journal. They stand side by side in the plan,
+    so few documents lie in two shards."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def of(self, source_id: str, text: str, llm: LLM) -> str:
-        """The name of the text's genre. Raises what `LLM.chat` raises, but for what is this
-        request's own: of a text about which nothing can be asked it is `other`."""
-        lock = self._locks.setdefault(source_id, asyncio.Lock())
+    async def of(self, document: str, text: str, llm: LLM) -> str:
+        """The name of the genre. `document`: its id, the same for all its rewrites. Raises what
+        `LLM.chat` raises, but for what is this request's own: of a text about which nothing can be
+        asked it is `other`."""
+        lock = self._locks.setdefault(document, asyncio.Lock())
         talk = prompts.render(
             PROMPT, genres=list(genres().values()), beginning=text[:BEGINNING]
         ).messages
         async with lock:
             try:
                 answer = await llm.chat(
-                    "rewriter", talk, item=source_id, step="genre", may_be_cut=True
+                    "rewriter", talk, item=document, step="genre", may_be_cut=True
                 )
             except ItemError:
                 return OTHER
