@@ -3,13 +3,12 @@
     python benchmarks/bench_writing.py [--documents 6] [--wrong 0.15] [--judged 0.4] [--parts 4]
 
 Documents of 4,096 tokens are joined from the sources of the tuning half of `benchmarks/rewrites`.
-The real prompts are rendered and sent to nobody: each part is answered by itself, so that written
-tokens are the source's; a share of the parts is sent back once, and of a share the judge is asked.
+The real prompts are rendered and sent to nobody: each part is answered by itself and some of its
+words again, so that it grows as rewrites by other minds do; a share of the parts is sent back once,
+and of a share the judge is asked.
 Prints a JSON line for each context: prompt tokens by written token in all, and those that begin no
 earlier request of the same document, which is what an endpoint with a cache of beginnings reads;
-prompt tokens of the judge by token of the source; and what a request for the genre adds. Rewrites
-by other minds are longer than their sources ("growth"): where a text grows so, the rewriter's
-figures are lower and the judge's are higher.
+prompt tokens of the judge by token of the source; and what a request for the genre adds.
 """
 
 import argparse
@@ -47,6 +46,7 @@ class Endpoint:
 
     def __init__(self, parts: dict[int, str]) -> None:
         self._parts = parts
+        self.written = 0
         self.requests: dict[str, list[str]] = {"rewriter": [], "judge": []}
 
     async def chat(self, role: str, talk: Sequence[dict[str, Any]], **_: Any) -> Completion:
@@ -108,12 +108,21 @@ def documents(parts: Sequence[RewrittenPart], number: int) -> Iterator[str]:
         yield text
 
 
-async def requests_of(text: str, context: PartContext, given: Any, place: int) -> Endpoint:
+def grown(text: str, growth: float) -> str:
+    """With so many more words, which are its own."""
+    words = [word for word in text.split() if "[[" not in word and "]]" not in word]
+    return " ".join((text, *words[: round((growth - 1) * len(words))]))
+
+
+async def requests_of(
+    text: str, context: PartContext, given: Any, place: int, growth: float
+) -> Endpoint:
     rng = rng_of("bench_writing", context, place)
     document = Document(text, chunk_tokens=256)
-    endpoint = Endpoint({n: document.work(part) for n, part in enumerate(document.parts, 1)})
+    work = {n: grown(document.work(part), growth) for n, part in enumerate(document.parts, 1)}
+    endpoint = Endpoint(work)
     llm: Any = endpoint
-    await Writer(
+    made = await Writer(
         document,
         llm,
         item="i",
@@ -125,6 +134,7 @@ async def requests_of(text: str, context: PartContext, given: Any, place: int) -
         max_tokens=8192,
         parts_per_request=given.parts,
     ).write()
+    endpoint.written = count_tokens(made.text)
     return endpoint
 
 
@@ -158,23 +168,28 @@ def main() -> None:
     asked = render("genre", genres=list(genres().values()), beginning=texts[0][:BEGINNING])
     show({"machine": machine(), "parameters": vars(given), "growth": round(growth, 2)})
     for context in get_args(PartContext):
-        ends = [asyncio.run(requests_of(t, context, given, n)) for n, t in enumerate(texts)]
-        tokens = sum(count_tokens(text) for text in texts)
+        ends = [
+            asyncio.run(requests_of(text, context, given, number, growth))
+            for number, text in enumerate(texts)
+        ]
+        written = sum(end.written for end in ends)
         rewriter = [end.requests["rewriter"] for end in ends]
-        judge = [request for end in ends for request in end.requests["judge"]]
+        judge = [end.requests["judge"] for end in ends]
+        source = sum(map(count_tokens, texts))
         show(
             {
                 "context": context,
-                "prompt_by_written": round(_size(r for of in rewriter for r in of) / tokens, 2),
-                "read_anew_by_written": round(sum(map(read_anew, rewriter)) / tokens, 2),
-                "requests": mean(map(len, rewriter)),
-                "judge_by_source": round(_size(judge) / tokens, 2),
+                "prompt_by_written": round(_size(r for of in rewriter for r in of) / written, 2),
+                "read_anew_by_written": round(sum(map(read_anew, rewriter)) / written, 2),
+                "requests": round(mean(map(len, rewriter)), 1),
+                "judge_by_source": round(_size(r for of in judge for r in of) / source, 2),
+                "judge_read_anew_by_source": round(sum(map(read_anew, judge)) / source, 2),
                 "genre_by_written": round(_size(m["content"] for m in asked[0]) / SIZE, 2),
             }
         )
 
 
-def _size(requests: Iterator[str] | Sequence[str]) -> int:
+def _size(requests: Iterator[str]) -> int:
     return sum(map(count_tokens, requests))
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from benchmarks.rewrites import NOTES, RewrittenPart, texts_of
-from synth.rephrasing.fidelity.checks import fidelity_of, flags_of, verdict
+from synth.rephrasing.fidelity.checks import TextKind, fidelity_of, flags_of, verdict
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.writing.config import RephraseConfig
 from synth.rephrasing.writing.instructions import instruction
@@ -75,7 +75,8 @@ def test_what_is_no_fault_in_notes_is_one_elsewhere() -> None:
     part = SOLUTIONS[0]
     config = FidelityConfig(max_length=1.2)
     longer = f"{part.source}{STEPS}"
-    for kind, copied, flagged in (("maths", None, False), ("knowledge", "copied", True)):
+    expected: dict[TextKind, Any] = {"maths": (None, False), "knowledge": ("copied", True)}
+    for kind, (copied, flagged) in expected.items():
         same = fidelity_of(part.source, part.source, kind=kind)
         assert verdict(same, config) == copied
         more = fidelity_of(part.source, longer, kind=kind)

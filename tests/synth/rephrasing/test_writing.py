@@ -202,7 +202,7 @@ FAULTS: dict[str, tuple[str, Callable[[str], str]]] = {
 def test_a_faulty_answer_is_shown_its_fault_and_mended(tmp_path: Path, name: str) -> None:
     _, spoil = FAULTS[name]
 
-    def answer(body: dict[str, Any]) -> str:
+    def answer(body: dict[str, Any]) -> Any:
         return echo(body) if len(body["messages"]) > 2 else answered(spoil)(body)
 
     made, requests = written(answer, tmp_path, MIXED)
