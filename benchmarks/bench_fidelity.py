@@ -41,6 +41,7 @@ from synth.rephrasing.fidelity.checks import Fidelity, TextKind, fidelity_of, re
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.fidelity.corruptions import CORRUPTORS, foreign_sentence
 from synth.rephrasing.sources.built_in import MathsProblems
+from synth.rephrasing.writing.answers import parts_in
 from synth.rephrasing.writing.instructions import LEARNING_NOTES, instruction, instructions
 
 PAIRS = Path(__file__).with_name("fidelity_pairs.md")
@@ -129,11 +130,13 @@ def mathematics() -> Iterator[Case]:
 
 
 def rewritten(part: str, style: str, perspective: str) -> str:
-    given = {"whole": True, "source": part, "style": style, "perspective": perspective}
-    messages = render("rewrite_chunk", **given, written="", part=part).messages
+    given = {"style": style, "perspective": perspective, "asked": "part 1"}
+    near = dict.fromkeys(("source", "before", "after", "kept", "written"), "")
+    parts = [{"number": 1, "text": part}]
+    messages = render("rewrite_chunk", **given, **near, parts=parts).messages
     request = parse_chat({"model": "offline-model", "messages": messages})
     answer = answer_of(request, NO_MISTAKES).content
-    return answer.partition("<rewrite>\n")[2].rpartition("\n</rewrite>")[0] or answer
+    return parts_in(answer, {1: part}).get(1, answer)
 
 
 def measured(case: Case, rewrite: str) -> Fidelity:

@@ -33,6 +33,7 @@ from synth.rephrasing.fidelity.checks import TextKind, fidelity_of, verdict
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.sources.built_in import MathsProblems
 from synth.rephrasing.structure.chunks import Document
+from synth.rephrasing.writing.answers import parts_in
 from synth.rephrasing.writing.instructions import LEARNING_NOTES, instruction, instructions
 
 NONE = dict.fromkeys(RewriterErrors.model_fields, 0.0)
@@ -108,7 +109,7 @@ def made(task: Task, mistake: str | None = None) -> Made:
             start = time.perf_counter()
             answer = answer_of(request, settings).content
             seconds += time.perf_counter() - start
-            rewritten = answer.removeprefix("<rewrite>\n").removesuffix("\n</rewrite>").strip()
+            rewritten = parts_in(answer, {1: task.text})[1]
         gap = document.gap_before(number, marked[-1], rewritten) if number else ""
         marked.append(gap + rewritten)
         text += gap + document.restored(rewritten)
@@ -122,12 +123,13 @@ def asked(task: Task, document: Document, written: str, part: str) -> Any:
     perspectives = list(instructions("perspectives").values())
     prompt = render(
         "rewrite_chunk",
-        whole=True,
         source=document.source(document.parts),
         style=instruction(kind, task.style).text,
         perspective=rng_of(task.name, "perspective").choice(perspectives).text,
         written=written,
-        part=part,
+        parts=[{"number": 1, "text": part}],
+        asked="part 1",
+        **dict.fromkeys(("before", "after", "kept"), ""),
     )
     return parse_chat({"model": "offline-model", "messages": prompt.messages})
 

@@ -9,6 +9,7 @@ from offline_llm.generator.agent import write_agent
 from offline_llm.generator.brief import read_brief, write_brief
 from offline_llm.generator.issue import write_issue
 from offline_llm.generator.persona import write_persona
+from offline_llm.rewriter.reading import genre_asked
 from offline_llm.rewriter.rewrite import request_of, rewrite
 from offline_llm.roles import dual_control
 from offline_llm.roles.agent import agent
@@ -59,6 +60,8 @@ def answer_of(request: ChatRequest, settings: OfflineSettings) -> Reply:
     schema, text = request.json_schema, request.messages[-1]["content"]
     if schema is None and dual_control.users_turn(request):
         return dual_control.act(request)
+    if schema is None and (genre := genre_asked(request)) is not None:
+        return Reply(genre)
     if schema is None and (wanted := request_of(request)) is not None:
         return rewrite(request, wanted, settings)
     if schema is None:

@@ -29,7 +29,7 @@ from synth.render.intervals import wilson
 from synth.rephrasing.exact.faults import exact_faults
 from synth.rephrasing.fidelity.checks import fidelity_of, flags_of
 from synth.rephrasing.fidelity.config import FidelityConfig
-from synth.rephrasing.fidelity.part_judge import judged_part
+from synth.rephrasing.fidelity.part_judge import PartToJudge, judged_parts
 from synth.rephrasing.writing.instructions import instructions
 
 
@@ -86,17 +86,16 @@ def measure_judge(parts: Sequence[RewrittenPart], half: str, judge: RoleConfig, 
             with ShardJournal(work / "answers.sqlite") as journal:
                 llm = LLM(gateway, journal, stage="rewrites", invocation_id="rewrites")
                 asked = (
-                    judged_part(
+                    judged_parts(
                         llm,
-                        part.source,
-                        part.rewrite,
+                        [PartToJudge(1, part.source, part.rewrite)],
                         form=forms[part.style],
                         item=digest(part),
                         step="judge",
                     )
                     for part in parts
                 )
-                return [one.verdict for one in await asyncio.gather(*asked)]
+                return [one.verdict for [one] in await asyncio.gather(*asked)]
 
     found = list(zip(parts, asyncio.run(ask()), strict=True))
     for name, is_in in _GROUPS.items():

@@ -3,17 +3,9 @@
 import re
 from random import Random
 
+from offline_llm.rewriter.phrases import INVENTED
 from offline_llm.settings.rates import RewriterErrors
 
-_INVENTED = (
-    "It was proposed by Halvorsen in {year} and met with resistance for a long while.",
-    "A survey of {year} found that most people prefer it that way.",
-    "Older editions from before {year} do not have it at all.",
-    "It is about {count} times as fast as what came before.",
-    "Those who had to work with it rejected it at first, and many still avoid it.",
-    "In colder countries another convention has been in use since long ago.",
-    "Nobody has found a simpler way so far, although several prizes were offered.",
-)
 _NUMBER = re.compile(r"^\d+\. |(?<![\w.,\\^_{\[])\d+(?![\w\]])", re.MULTILINE)
 """The label of an entry, or a number."""
 
@@ -40,7 +32,7 @@ def without_one(sentences: list[str], rng: Random) -> list[str]:
 
 
 def with_invention(sentences: list[str], rng: Random) -> list[str]:
-    words = rng.choice(_INVENTED).format(year=rng.randrange(1950, 2020), count=rng.randrange(3, 90))
+    words = rng.choice(INVENTED).format(year=rng.randrange(1950, 2020), count=rng.randrange(3, 90))
     place = rng.randrange(len(sentences) + 1)
     return [*sentences[:place], words, *sentences[place:]]
 

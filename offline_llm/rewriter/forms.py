@@ -126,8 +126,8 @@ def _said(points: Sequence[Remark]) -> str:
     return " ".join(point.text for point in points)
 
 
-def _prose(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
-    return [_said(points)]
+def _paragraphs(sentences: int) -> Form:
+    return lambda points, rng, number: [_said(group) for group in _grouped(points, sentences)]
 
 
 def _notes(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
@@ -182,29 +182,16 @@ def _case(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
     return [f"{lead}{lower_first(_said(group))}" for lead, group in zip(leads, groups, strict=True)]
 
 
-def _short_paragraphs(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
-    return [_said(group) for group in _grouped(points, 2)]
+def _led(ways: Sequence[str]) -> Form:
+    def form(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
+        groups = _grouped(points, 3)
+        free = [not group[0].is_tied and rng.random() < 0.7 for group in groups]
+        return [
+            f"{rng.choice(ways)}{lower_first(_said(group))}" if lead else _said(group)
+            for group, lead in zip(groups, free, strict=True)
+        ]
 
-
-def _led(points: Sequence[Remark], rng: Random, ways: Sequence[str]) -> list[str]:
-    groups = _grouped(points, 3)
-    free = [not group[0].is_tied and rng.random() < 0.7 for group in groups]
-    return [
-        f"{rng.choice(ways)}{lower_first(_said(group))}" if lead else _said(group)
-        for group, lead in zip(groups, free, strict=True)
-    ]
-
-
-def _letter(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
-    return _led(points, rng, _LETTER)
-
-
-def _story(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
-    return _led(points, rng, _EVENTS)
-
-
-def _essay(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
-    return _led(points, rng, _LINKS)
+    return form
 
 
 def _exam(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
@@ -239,30 +226,31 @@ def _card(points: Sequence[Remark], rng: Random, number: int) -> list[str]:
     return ["\n".join(lines)]
 
 
+_PROSE = _paragraphs(1_000_000)
 _FORMS: dict[str, Form] = {
     "notes": _notes,
     "question and": _pairs,
     "asked questions": _worries,
-    "encyclop": _prose,
+    "encyclop": _PROSE,
     "step": _steps,
     "dialogue": _talk,
     "glossary": _entries,
     "definition": _entries,
     "example": _case,
-    "report": _short_paragraphs,
-    "news": _short_paragraphs,
-    "letter": _letter,
+    "report": _paragraphs(2),
+    "news": _paragraphs(2),
+    "letter": _led(_LETTER),
     "exam": _exam,
     "table": _table,
-    "narrative": _story,
-    "story": _story,
+    "narrative": _led(_EVENTS),
+    "story": _led(_EVENTS),
     "card": _card,
     "list": _card,
-    "essay": _essay,
+    "essay": _led(_LINKS),
 }
 
 
 def form_of(style: str) -> Form:
     """By the first known word in the title of the style; plain prose for a title of none."""
     title = style.partition("\n")[0].lower()
-    return next((form for word, form in _FORMS.items() if word in title), _prose)
+    return next((form for word, form in _FORMS.items() if word in title), _PROSE)

@@ -13,22 +13,16 @@ _WANTED = ("**Given and asked:**", "**The task:**", "**What is asked:**")
 _ANSWER = ("**Final answer:**", "**Result:**", "**The answer:**")
 _DENIES = re.compile(r"\b(?:not|no|none|neither|never)\b", re.I)
 _CONCLUDES = re.compile(r"; |, (?=(?:so(?! that)|hence|thus|therefore) )")
-_KINDS = (
-    (
-        ("Conclusion", "It follows", "Result so far", "We see"),
-        r"so|hence|thus|therefore|it follows",
-    ),
-    (("Check", "Test", "To be sure", "Looking back"), r"indeed|as a check|check|in fact"),
-    (
-        ("Calculation", "Working", "Algebra", "Reckoning"),
-        r"\w+ing|add|subtract|multiply|divide|expand",
-    ),
-    (("Substitution", "Putting in", "New names", "Setting up"), r"insert|put|set|let|replace"),
-    (("Case", "Looking at this", "Here", "In detail"), r"if|for|when|with|in|of"),
-    (("Known", "Fact", "What holds", "Note"), r"the|a|an|there|this|these|each|every|all|its|it"),
-)
+_KINDS = {
+    "Conclusion|It follows|Result so far|We see": r"so|hence|thus|therefore|it follows",
+    "Check|Test|To be sure|Looking back": r"indeed|as a check|check|in fact",
+    "Calculation|Working|Algebra|Reckoning": r"\w+ing|add|subtract|multiply|divide|expand",
+    "Substitution|Putting in|New names|Setting up": r"insert|put|set|let|replace",
+    "Case|Looking at this|Here|In detail": r"if|for|when|with|in|of",
+    "Known|Fact|What holds|Note": r"the|a|an|there|this|these|each|every|all|its|it",
+}
 """Names of a kind of step, of which notes use one, and the words that begin such a step."""
-_FIRST_WORDS = [re.compile(rf"(?:{words})\b", re.I) for _, words in _KINDS]
+_FIRST_WORDS = [re.compile(rf"(?:{words})\b", re.I) for words in _KINDS.values()]
 _BARE = re.compile(rf"[{SIGNS}\s\d.,;=+()/-]{{1,60}}")
 
 
@@ -37,7 +31,7 @@ def learning_notes(parts: list[Stretch], written: str, rng: Random) -> str:
     formula is the answer; what lies between are steps, counted on from what is written."""
     number = next_number(written)
     wanted = rng.choice(_WANTED) if not written.strip() else ""
-    names = [rng.choice(alike) for alike, _ in _KINDS]
+    names = [rng.choice(alike.split("|")) for alike in _KINDS]
     blocks: list[str] = []
     for stretch in parts:
         said = [reworded(one, rng) for one in _taken_apart(stretch)]

@@ -6,6 +6,8 @@ from pathlib import Path
 from random import Random
 
 _DATA = tomllib.loads(Path(__file__).with_suffix(".toml").read_text())
+INVENTED: list[str] = _DATA["invented"]
+ENGLISH = frozenset(_DATA["english"])
 _TABLE: dict[str, list[str]] = _DATA["exchanged"]
 _BEFORE = {old: tuple(words) for old, words in _DATA["unsafe_before"].items()}
 _AFTER = {old: re.compile(rf" (?:{words})\b", re.I) for old, words in _DATA["unsafe_after"].items()}
@@ -19,8 +21,8 @@ for _old in sorted(_TABLE, key=len, reverse=True):
     _BY_FIRST_WORD.setdefault(_old.partition(" ")[0], []).append(_old)
 ORDINARY = frozenset(
     phrase.partition(" ")[0] for old, new in _TABLE.items() for phrase in (old, *new)
-)
-"""Words that begin a phrase here: none of them is a name."""
+) | frozenset(_DATA["first_words"])
+"""Words that begin a phrase here or a sentence: none of them is a name."""
 
 _WORD = re.compile(r"(?<![\w'-])[A-Za-z]+")
 _GOES_ON = re.compile(r"[\w'-]")

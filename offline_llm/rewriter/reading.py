@@ -8,10 +8,11 @@ import re
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from offline_llm.reading.words import table
+from offline_llm.rewriter.phrases import ENGLISH
 from offline_llm.server.request import ChatRequest
 
-PART = "rewrite this part"
+_PARTS = "rewrite these parts"
+_NUMBER = re.compile(r"Part (\d+):")
 _HEADING = re.compile(r"## +(.+?)\s*")
 _FENCE = re.compile(r"(`{4,})text")
 _FIRST_SIGN = 0xF0000
@@ -28,13 +29,12 @@ _RULE = re.compile(r"\s*([=\-~^\"*+#])\1{2,}\s*")
 _ITEM = re.compile(r"(\s*(?:[-*+\u2022]|\(?\d{1,3}[.)]|\(?[a-z][.)])\s+)(\S.*)")
 _END = re.compile(rf"(?<=[.!?{SIGNS}\u3002])\s+(?=[A-Z({SIGNS}*\[]|\d)")
 _SHORTENED = re.compile(r"(?:\b(?:e\.g|i\.e|etc|cf|vs|no|fig|resp|approx|[A-Za-z])\.)$", re.I)
-_ENGLISH = frozenset(
-    table(
-        "the a an of to and is are in for that this it with as on by be or from at if not which its"
-        " can will has have was were when then we so how what there each gives hence find compute"
-        " solve all value values only returns"
-    )
-)
+_GENRES = {
+    "questions": re.compile(r"^\W*(?:Q|Question)\b.{0,4}:", re.MULTILINE),
+    "code": re.compile(r"`[^`\n]+`(?!`)|\w\(\)|^ *>>> |\bmodule\b", re.MULTILINE),
+    "howto": re.compile(r"^ *1[.)] |\bSteps?\b", re.MULTILINE),
+    "narrative": re.compile(r"\b(?:[Hh]e|[Ss]he|her|his)\b"),
+}
 
 StretchKind = Literal["prose", "bullet", "structure"]
 
@@ -43,7 +43,8 @@ class RewriteRequest(NamedTuple):
     style: str
     perspective: str
     written: str
-    part: str
+    parts: dict[str, str]
+    """By their numbers."""
 
 
 @dataclass(frozen=True)
@@ -84,15 +85,24 @@ def request_of(request: ChatRequest) -> RewriteRequest | None:
     for message in request.messages:
         if message["role"] == "user":
             found = _sections(message["content"])
-            if PART not in found:
-                return None
-            names = ("style", "perspective", "written so far", PART)
-            return RewriteRequest(*(found.get(name, "") for name in names))
+            parts = {name: text for name, text in found.items() if name.isdecimal()}
+            names = ("style", "perspective", "written so far")
+            style, view, written = (found.get(name, "") for name in names)
+            return RewriteRequest(style, view, written, parts) if parts else None
     return None
 
 
+def genre_asked(request: ChatRequest) -> str | None:
+    """The word for the text whose genre is asked for, by its marks; None where none is."""
+    text = request.messages[-1]["content"]
+    if "\n## Name its genre\n" not in text:
+        return None
+    return next((genre for genre, marks in _GENRES.items() if marks.search(text)), "explanation")
+
+
 def _sections(text: str) -> dict[str, str]:
-    """Heading in lower case -> what stands below it. A heading inside a block is the block's."""
+    """Heading in lower case, or number of a part, -> what stands below it. A heading inside a block
+    is the block's."""
     found: dict[str, list[str]] = {}
     here: list[str] = []
     fence = ""
@@ -107,7 +117,9 @@ def _sections(text: str) -> dict[str, str]:
             fence = opened[1]
         elif heading := _HEADING.fullmatch(line):
             here = found.setdefault(heading[1].lower(), [])
-        elif PART not in found:
+        elif _PARTS in found and (number := _NUMBER.fullmatch(line)):
+            here = found.setdefault(number[1], [])
+        elif _PARTS not in found:
             here.append(line)
     return {name: "\n".join(lines).strip("\n") for name, lines in found.items()}
 
@@ -122,13 +134,8 @@ def stretches(part: str) -> list[Stretch]:
         if not line.strip():
             is_open = False
         elif _RULE.fullmatch(line):  # below a title, or above one
-            if (
-                found
-                and found[-1].kind == "structure"
-                and not is_open
-                and number
-                and lines[number - 1]
-            ):
+            is_below = found and found[-1].kind == "structure" and number and lines[number - 1]
+            if is_below and not is_open:
                 found[-1] = Stretch("structure", f"{found[-1].text}\n{line.strip()}")
             else:
                 found.append(Stretch("structure", line.strip()))
@@ -166,4 +173,4 @@ def is_english(text: str) -> bool:
     if sum(c > "\u024f" for c in letters) * 4 > len(letters):
         return False
     words = re.findall(r"[^\W\d_]+", bare.lower())
-    return len(words) < 6 or sum(word in _ENGLISH for word in words) * 8 >= len(words)
+    return len(words) < 6 or sum(word in ENGLISH for word in words) * 8 >= len(words)

@@ -9,7 +9,7 @@ says so in place of an answer.
 from dataclasses import replace
 from random import Random
 
-from offline_llm.rewriter import errors as errors
+from offline_llm.rewriter import errors
 from offline_llm.rewriter.forms import (
     announced,
     form_of,
@@ -42,30 +42,41 @@ _CANNOT = "<cannot>I work by rules for English text and know no other language.<
 
 
 def rewrite(request: ChatRequest, asked: RewriteRequest, settings: OfflineSettings) -> Reply:
-    if not is_english(asked.part):
+    if not all(map(is_english, asked.parts.values())):
         return Reply(_CANNOT)
-    rng = rng_of(request.key, "rewrite")
     factor = settings.models.get(request.model, 1.0)
-    mistake = errors.drawn(settings.rewriter_errors, rng_of(request.key, "mistake"), factor)
+    answers: list[str] = []
+    for number, part in asked.parts.items():
+        rng = rng_of(request.key, f"rewrite:{number}")
+        mistake = errors.drawn(
+            settings.rewriter_errors, rng_of(request.key, f"mistake:{number}"), factor
+        )
+        text = _answered(asked, part, rng, mistake)
+        asked = asked._replace(written=f"{asked.written}\n\n{text}")
+        answers.append(f'<rewrite part="{number}">\n{text}\n</rewrite>')
+    return Reply("\n\n".join(answers))
+
+
+def _answered(asked: RewriteRequest, part: str, rng: Random, mistake: str | None) -> str:
     title = asked.style.partition("\n")[0].lower()
     if mistake == "copies" or "translation" in title:  # English is returned as it stands
-        text = asked.part
+        text = part
     else:
-        text = _rewritten(asked, rng, mistake, is_maths="mathematics" in title)
+        text = _rewritten(asked, part, rng, mistake, is_maths="mathematics" in title)
     if mistake == "changes_number":
-        text = errors.with_other_number(text, rng)
-    elif mistake == "negates":
-        text = errors.negated(text, rng)
-    return Reply(f"<rewrite>\n{text}\n</rewrite>")
+        return errors.with_other_number(text, rng)
+    return errors.negated(text, rng) if mistake == "negates" else text
 
 
-def _rewritten(asked: RewriteRequest, rng: Random, mistake: str | None, *, is_maths: bool) -> str:
+def _rewritten(
+    asked: RewriteRequest, part: str, rng: Random, mistake: str | None, *, is_maths: bool
+) -> str:
     kept = Kept()
     parts = [
-        part if part.kind == "structure" else replace(part, sentences=_sentences(part, kept))
-        for part in stretches(asked.part)
+        one if one.kind == "structure" else replace(one, sentences=_sentences(one, kept))
+        for one in stretches(part)
     ]
-    prose = [k for k, part in enumerate(parts) if part.kind == "prose"]
+    prose = [k for k, one in enumerate(parts) if one.kind == "prose"]
     if prose and (spoil := _SPOILERS.get(mistake or "")):
         place = rng.choice(prose)
         spoiled = tuple(spoil(list(parts[place].sentences), rng))

@@ -8,7 +8,7 @@ import re
 from random import Random
 from typing import NamedTuple
 
-from offline_llm.reading.words import STOP, table
+from offline_llm.reading.words import STOP
 from offline_llm.rewriter.phrases import ORDINARY, exchanged, upper_first
 from offline_llm.rewriter.reading import SIGNS
 
@@ -30,15 +30,6 @@ _TIED = re.compile(
     r"|here|both|another|other|the former|the latter|as a result|likewise|similarly|again|note"
     r"|see|(?:new|changed|added|deprecated|removed) (?:in|since)|called)\b",
     re.I,
-)
-_PLAIN_FIRST = ORDINARY | frozenset(
-    table(
-        "a an the this that these those it its if when unless because since although while after"
-        " before once where in on at by for from with to as each every all any some most many such"
-        " there their they we you one no not both how what which who his her our your then note"
-        " observe but and or several other another strictly spelled put going notice remember"
-        " over under until earlier later above now see point take"
-    )
 )
 _NAMED = re.compile(
     rf"((?:(?:the|a|an|this|each|every|all|any) )?(?:[\w{SIGNS}'-]+ ){{0,3}}[\w{SIGNS}'-]+?) "
@@ -160,7 +151,7 @@ def parted(sentence: str) -> list[str]:
 def lower_first(text: str) -> str:
     """With a small first letter, unless the first word may be a name."""
     word = re.match(r"[A-Za-z]+", text)
-    if word and word[0].lower() in _PLAIN_FIRST:
+    if word and word[0].lower() in ORDINARY:
         return text[:1].lower() + text[1:]
     return text
 

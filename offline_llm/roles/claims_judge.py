@@ -14,6 +14,7 @@ from offline_llm.settings.settings import OfflineSettings
 from records.seeds import rng_of
 
 _FENCE = re.compile(r"\A`{4,}\w*\n|\n`{4,}(?s:\n.*|)\Z")
+_ASKED = re.compile(r"\bJudge parts? (\d[\d, ]*)")
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _NEGATION = re.compile(r"\b(?:not|never|cannot|no|none|nobody|nothing|without|\w+n't)\b", re.I)
 _SAID = 0.2
@@ -26,17 +27,27 @@ _QUOTED = 12
 
 def judge_claims(request: ChatRequest, settings: OfflineSettings) -> dict[str, Any]:
     read = sections(request)
-    part, rewrite = (_FENCE.sub("", read.get(name, "")) for name in ("part", "rewrite"))
+    asked = _ASKED.findall(request.messages[-1]["content"])
+    numbers = re.findall(r"\d+", asked[-1]) if asked else []
+    return {"parts": [_judged(request, settings, read, number) for number in numbers]}
+
+
+def _judged(
+    request: ChatRequest, settings: OfflineSettings, read: dict[str, str], number: str
+) -> dict[str, Any]:
+    names = (f"part {number}", f"rewrite {number}")
+    part, rewrite = (_FENCE.sub("", read.get(name, "")) for name in names)
     found: list[dict[str, str]] = []
     for side, text, other in (("rewrite", rewrite, part), ("part", part, rewrite)):
         lines = [clause for line in sentences(other) for clause in re.split(r"(?<=;)\s+", line)]
-        for number, sentence in enumerate(sentences(text)):
+        for place, sentence in enumerate(sentences(text)):
             verdict, errors = _decided(sentence, lines, other), settings.claims_errors
-            draw = rng_of(request.key, f"claims:{side}:{number}").random()
+            draw = rng_of(request.key, f"claims:{number}:{side}:{place}").random()
             if draw < errors.blames if verdict == "said" else draw >= errors.misses:
                 quote = " ".join(sentence.split()[:_QUOTED])
                 found.append({"part": "", "rewrite": "", side: quote, "what": verdict})
-    return {"differences": found[:12], "verdict": "unfaithful" if found else "faithful"}
+    verdict = "unfaithful" if found else "faithful"
+    return {"number": int(number), "differences": found[:12], "verdict": verdict}
 
 
 def _decided(sentence: str, lines: list[str], text: str) -> str:

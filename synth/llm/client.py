@@ -92,8 +92,10 @@ class LLM:
         item: str,
         step: str,
         tools: Sequence[dict[str, Any]] | None = None,
+        may_be_cut: bool = False,
     ) -> Completion:
-        """One answer, any answer: what it says is not validated.
+        """One answer, any answer: what it says is not validated. `may_be_cut`: whether one that was
+        cut is of use as it is, and not asked for again with more room.
 
         (item, role, step) names the place; the same request there is asked and paid once. Raises
         TransientError when the retries are spent, UnavailableError when the endpoint is gone for
@@ -102,8 +104,11 @@ class LLM:
         `moderated`, `context_length`, or `cut_off` for an answer that needs more tokens than it may
         have.
         """
-        answer = await self._ask(role, messages, item=item, step=step, tools=tools)
-        if answer.finish_reason == "length":
+        doublings = 0 if may_be_cut else DOUBLINGS
+        answer = await self._ask(
+            role, messages, item=item, step=step, tools=tools, doublings=doublings
+        )
+        if answer.finish_reason == "length" and not may_be_cut:
             raise ItemError("cut_off", f"{role} for {item}: {cut_words(answer.completion_tokens)}")
         return answer
 
@@ -173,6 +178,7 @@ class LLM:
         tools: Sequence[dict[str, Any]] | None = None,
         form: AnswerForm | None = None,
         attempt: int = 0,
+        doublings: int = DOUBLINGS,
     ) -> Completion:
         """An answer that was cut is asked for again with more room, as long as that helps."""
         config = self._role(role)
@@ -192,7 +198,7 @@ class LLM:
             note_request(role, asked.body)
             shape, read_for = _shaping(asked), _reading(form)
             answer = await self._fetch(place, asked.raw, CHAT, shape, read_for)
-            if answer.finish_reason != "length" or room == 2**DOUBLINGS:
+            if answer.finish_reason != "length" or room == 2**doublings:
                 return answer
             profile = self._gateway.profiles.of(config, answer.model).profile
             size = len(asked.raw)

@@ -1,5 +1,6 @@
 """A whole rephrasing: the rewrites, then measurements, verdicts and decisions on all of them."""
 
+import logging
 from collections.abc import Awaitable, Callable
 
 from synth.engine.plans import StageReport
@@ -11,6 +12,9 @@ from synth.rephrasing.decisions.judging import JudgingStage
 from synth.rephrasing.decisions.measuring import MeasuringStage
 from synth.rephrasing.stage import RephraseStage
 from synth.rephrasing.writing.config import RephraseConfig
+from synth.rephrasing.writing.parts import fitting
+
+log = logging.getLogger(__name__)
 
 RunRephraseStage = Callable[[Run[RephraseConfig], Stage], Awaitable[StageReport]]
 """Makes the open items of a stage and commits them; it decides how they are scheduled."""
@@ -18,6 +22,7 @@ RunRephraseStage = Callable[[Run[RephraseConfig], Stage], Awaitable[StageReport]
 
 async def rephrase(run: Run[RephraseConfig], run_stage: RunRephraseStage) -> list[StageReport]:
     """A report per stage."""
+    _tell_of_room(run.config)
     return [await run_stage(run, RephraseStage(run)), *await decide(run, run_stage)]
 
 
@@ -26,3 +31,18 @@ async def decide(run: Run[RephraseConfig], run_stage: RunRephraseStage) -> list[
     settings, other decisions. A report per stage."""
     stages = (MeasuringStage, JudgingStage, RephrasingTrialStage, DecisionStage)
     return [await run_stage(run, stage(run)) for stage in stages]
+
+
+def _tell_of_room(config: RephraseConfig) -> None:
+    """Says, once a run, where answers have no room for as many parts as are asked for."""
+    wanted, room = config.parts_per_request, config.roles["rewriter"].max_tokens
+    number = fitting([config.chunk_tokens] * wanted, wanted, room)
+    if number < wanted:
+        log.warning(
+            "roles.rewriter.max_tokens = %d has room for %d parts of chunk_tokens = %d, not for"
+            " parts_per_request = %d: fewer are asked for at once",
+            room,
+            number,
+            config.chunk_tokens,
+            wanted,
+        )

@@ -32,6 +32,7 @@ from synth.rephrasing.sources.texts import SourceText, TextPosition, TextSource
 from synth.rephrasing.structure.chunks import Document, Span, documents_of
 from synth.rephrasing.writing.assignment import Assigner, Assignment
 from synth.rephrasing.writing.config import RephraseConfig
+from synth.rephrasing.writing.genres import GenreFinder
 from synth.rephrasing.writing.part_checks import PartChecker
 from synth.rephrasing.writing.parts import (
     PROMPT,
@@ -44,7 +45,7 @@ from synth.rephrasing.writing.parts import (
 DECIDED_LATER = ("selection", "fidelity", "gates", "heldout_share", "align")
 """Settings of what is made of the rewrites: they write no text, so they change no item."""
 
-STAGE_VERSION = 5
+STAGE_VERSION = 6
 """Raised when the same text would be rewritten otherwise by the same answers."""
 
 NAME = "rephrase"
@@ -75,6 +76,7 @@ class RephraseStage:
         self.config = run.config
         self.assigner = Assigner(self.config)
         self.sources = [source_of(source) for source in self.config.sources]
+        self.genres = GenreFinder()
         self.base = base_of(self.config, self.assigner)
         self.judge_id = judge_id_of(self.config.roles["judge"])
 
@@ -99,8 +101,9 @@ class RephraseStage:
                         yield Item(self._item_id(source_id, at), {"at": at})
 
     def _item_id(self, source_id: str, at: At) -> str:
-        kind = self.config.sources[at.source].kind
-        return digest(self.base, kind, source_id, at.part, at.rewrite, at.again)
+        source = self.config.sources[at.source]
+        decided = source.kind, source.genre, source.styles
+        return digest(self.base, *decided, source_id, at.part, at.rewrite, at.again)
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
         at: At = item.data["at"]
@@ -117,8 +120,13 @@ class RephraseStage:
         if text.language is None:
             guessed = language_of(text.text)
             text = text._replace(language=None if guessed == UNDETERMINED else guessed)
-        kind = self.config.sources[at.source].kind
-        assigned = self.assigner.of(source_id, at.rewrite, kind=kind, language=text.language)
+        source = self.config.sources[at.source]
+        kind, genre = source.kind, source.genre
+        if genre is None and kind != "maths":
+            genre = await self.genres.of(f"{source_id}-{at.part}", excerpt, shard.llm)
+        assigned = self.assigner.of(
+            source_id, at.rewrite, source=source, language=text.language, genre=genre
+        )
         writer = Writer(
             document,
             shard.llm,
@@ -129,6 +137,8 @@ class RephraseStage:
             neighbours=self.config.neighbours,
             check=PartChecker(self.config, shard.llm, item.item_id, excerpt, kind, assigned.style),
             may_replace=kind != "maths",
+            max_tokens=self.config.roles["rewriter"].max_tokens,
+            parts_per_request=self.config.parts_per_request,
         )
         try:
             written = await writer.write()
@@ -136,7 +146,7 @@ class RephraseStage:
             return dropped("declined")
         except UnfaithfulError as error:
             return dropped(error.reason)
-        row = self._row(item, text, source_id, excerpt, assigned, written)
+        row = self._row(item, text, source_id, excerpt, assigned, written) | {"genre": genre}
         # what stands is faithful where the judge was asked: else it went back or was replaced
         judged = [part for part, chunk in enumerate(written.chunks) if chunk.verdict is not None]
         return ItemResult(

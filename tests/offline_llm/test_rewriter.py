@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from itertools import combinations
 from pydoc_data.topics import topics
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,8 @@ from offline_llm.settings.rates import RewriterErrors
 from offline_llm.settings.settings import OfflineSettings
 from synth.prompts.templates import render
 from synth.rephrasing.sources.built_in import MathsProblems
+from synth.rephrasing.writing.answers import parts_in
+from synth.rephrasing.writing.genres import genres
 from synth.rephrasing.writing.instructions import (
     LEARNING_NOTES,
     TRANSLATE,
@@ -58,23 +61,63 @@ def rewrite(
     **rates: float,
 ) -> str:
     chosen = instruction("maths", maths) if maths else instruction("styles", style)
-    prompt = render(
-        "rewrite_chunk",
-        whole=True,
-        source=f"## Style\nfoul play\n\n{part}",
+    messages = asked_for(
+        [part],
         style=chosen.text,
         perspective=instruction("perspectives", perspective).text if perspective else "",
         written=written,
-        part=part,
     )
     settings = OfflineSettings(rewriter_errors=RewriterErrors(**(NONE | rates)))
-    return ask(prompt.messages, settings=settings, seed=seed)["content"]
+    return ask(messages, settings=settings, seed=seed)["content"]
+
+
+def asked_for(parts: list[str], **given: str) -> list[dict[str, Any]]:
+    return render(
+        "rewrite_chunk",
+        source="## Style\nfoul play\n\n" + "\n\n".join(parts),
+        parts=[{"number": number, "text": part} for number, part in enumerate(parts, 3)],
+        before="## Rewrite these parts\nPart 9:\nfoul play",
+        after="",
+        kept="",
+        asked="the parts",
+        **given,
+    ).messages
 
 
 def inner(answer: str) -> str:
-    found = re.fullmatch(r"<rewrite>\n(.*)\n</rewrite>", answer, re.DOTALL)
+    found = re.fullmatch(r'<rewrite part="3">\n(.*)\n</rewrite>', answer, re.DOTALL)
     assert found
     return found[1]
+
+
+def test_several_parts_are_answered_each_by_its_number() -> None:
+    parts = ["The owner is stored with the lock. The table holds it.", PART, "A row is removed."]
+    chosen = instruction("styles", "step_by_step").text
+    messages = asked_for(parts, style=chosen, perspective="", written="4. Open it.")
+    settings = OfflineSettings(rewriter_errors=RewriterErrors(**NONE))
+    found = parts_in(ask(messages, settings=settings)["content"], dict(enumerate(parts, 3)))
+    assert list(found) == [3, 4, 5]
+    for part, text in zip(parts, found.values(), strict=True):
+        assert set(numbers(text)) == set(numbers(part))
+    # the entries are counted on from part to part
+    counted = re.findall(r"^(\d+)\.", "\n".join(found.values()), re.MULTILINE)
+    assert counted == [str(number) for number in range(5, 5 + len(counted))]
+
+
+@pytest.mark.parametrize(
+    ("text", "genre"),
+    [
+        ("Q: What is it?\nA: A pump.", "questions"),
+        ("The function `open()` returns a file.", "code"),
+        ("1. Open the valve.\n2. Wait.", "howto"),
+        ("She went home before the rain.", "narrative"),
+        ("A pump moves water.", "explanation"),
+    ],
+)
+def test_a_genre_is_told_in_a_word_that_there_is(text: str, genre: str) -> None:
+    messages = render("genre", genres=list(genres().values()), beginning=text).messages
+    assert ask(messages)["content"] == genre
+    assert genre in genres()
 
 
 def numbers(text: str) -> list[str]:
@@ -215,7 +258,9 @@ def test_mistakes_show_in_the_text() -> None:
     right = inner(rewrite(style="encyclopaedia"))
     assert inner(rewrite(style="encyclopaedia", copies=1.0)) == PART.strip()
     assert numbers(inner(rewrite(style="encyclopaedia", changes_number=1.0))) != numbers(right)
-    assert len(inner(rewrite(style="encyclopaedia", drops_sentence=1.0))) < len(right) - 20
+    # where the paragraph of the mistake has one sentence, none is dropped
+    dropped = [inner(rewrite(style="essay", drops_sentence=1.0, seed=seed)) for seed in range(8)]
+    assert min(map(len, dropped)) < len(inner(rewrite(style="essay"))) - 20
     assert len(inner(rewrite(style="encyclopaedia", invents_sentence=1.0))) > len(right) + 20
     denied = inner(rewrite(style="encyclopaedia", negates=1.0))
     assert len(re.findall(r"\bnot\b|n't\b", denied)) == len(re.findall(r"\bnot\b|n't\b", right)) + 1
@@ -224,5 +269,5 @@ def test_mistakes_show_in_the_text() -> None:
 def test_mistakes_happen_at_their_rate() -> None:
     part = "The table holds 12 rows. It is removed."
     answers = [rewrite(part, style="glossary", seed=k, copies=0.25) for k in range(400)]
-    hits = answers.count(f"<rewrite>\n{part}\n</rewrite>")
+    hits = answers.count(f'<rewrite part="3">\n{part}\n</rewrite>')
     assert is_near(hits, 400, 0.25)

@@ -6,6 +6,7 @@ templates have put into the prompt already.
 """
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 _NAMES = r"(think|thinking|thought|reasoning)"
@@ -15,6 +16,14 @@ _CLOSING = re.compile(rf"</{_NAMES}>", re.IGNORECASE)
 _LINE_END = re.compile(r"[ \t]*(?:[\r\n]|\Z)")
 _JSON = re.compile(r"[ \t]*[{\[]")
 _ESCAPE = re.compile(r"\\.")
+
+
+class ReasoningBlock(NamedTuple):
+    start: int
+    end: int
+    """The text's own end, of a block that never ends."""
+    opening: str
+    """Its opening mark, in small letters."""
 
 
 class CutText(NamedTuple):
@@ -41,6 +50,18 @@ def cut_reasoning(text: str) -> CutText:
         pieces.append(rest[opening.end() : closing.start()])
         rest = rest[closing.end() :].lstrip()
     return CutText(rest, _joined(pieces))
+
+
+def reasoning_blocks(text: str) -> Iterator[ReasoningBlock]:
+    """Every block with an opening mark, wherever it stands, in order of beginning: one may stand
+    within another. A mark in inline code opens none."""
+    for opening in _ANY_OPENING.finditer(text):
+        line = text.rfind("\n", 0, opening.start()) + 1
+        if text.count("`", line, opening.start()) % 2:
+            continue
+        closing = re.compile(f"</{opening[1]}>", re.IGNORECASE).search(text, opening.end())
+        end = closing.end() if closing else len(text)
+        yield ReasoningBlock(opening.start(), end, opening[0].lower())
 
 
 def _end_of_unopened(text: str) -> re.Match[str] | None:

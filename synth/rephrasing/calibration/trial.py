@@ -19,9 +19,9 @@ from synth.rephrasing.calibration.planning import TRIED
 from synth.rephrasing.calibration.writing import SentenceEdit, read_edit, write_edit
 from synth.rephrasing.exact.faults import exact_faults
 from synth.rephrasing.facts.text import words_of
-from synth.rephrasing.fidelity.part_judge import PartVerdict, judged_part
-from synth.rephrasing.writing.instructions import instructions
-from synth.rephrasing.writing.part_checks import BEFORE
+from synth.rephrasing.fidelity.part_judge import PartToJudge, PartVerdict, judged_parts
+from synth.rephrasing.writing.instructions import form_of
+from synth.rephrasing.writing.part_checks import text_before
 
 TABLE = "rephrasing_calibration"
 
@@ -57,24 +57,12 @@ class TrialPart(NamedTuple):
             number,
             document[start:end],
             row["text"][slice(*chunk["text"])],
-            words_before(document, start),
-            form_of(row["style"]),
+            text_before(document, start),
+            form_of(row["kind"], row["style"]),
             document,
             row["source_language"],
             row["split"],
         )
-
-
-def words_before(document: str, at: int) -> str:
-    """What the judge is shown of a document before a part, from the beginning of a line."""
-    before = document[max(0, at - BEFORE) : at].strip()
-    return before.partition("\n")[2] or before if at > BEFORE else before
-
-
-def form_of(style: str) -> str:
-    """The first line of a style; its name where an earlier version of the program had it."""
-    known = {**instructions("styles"), **instructions("maths")}
-    return known[style].text.partition("\n")[0] if style in known else style.replace("_", " ")
 
 
 class EditAttempt(NamedTuple):
@@ -148,15 +136,15 @@ async def attempt(
 async def _judged(llm: LLM, tried: EditAttempt, *, item: str) -> PartVerdict:
     """The judge, asked as it is asked about any part."""
     part = tried.part
-    return await judged_part(
+    [verdict] = await judged_parts(
         llm,
-        part.source,
-        tried.text,
+        [PartToJudge(1, part.source, tried.text)],
         before=part.before,
         form=part.form,
         item=item,
         step="judge",
     )
+    return verdict
 
 
 def is_named(verdict: PartVerdict, tried: EditAttempt) -> bool:

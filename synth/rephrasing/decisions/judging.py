@@ -14,10 +14,19 @@ from synth.engine.stages import Item, ItemResult, ShardContext
 from synth.rephrasing.decisions.measuring import MEASURED_BY, WHOLE, texts_of
 from synth.rephrasing.decisions.measuring import TABLE as MEASUREMENTS
 from synth.rephrasing.fidelity.checks import flags_of
-from synth.rephrasing.fidelity.part_judge import VERDICTS, judge_id_of, judged_part, verdict_row
+from synth.rephrasing.fidelity.part_judge import (
+    VERDICTS,
+    PartToJudge,
+    judge_id_of,
+    judged_parts,
+    verdict_row,
+)
 from synth.rephrasing.writing.config import RephraseConfig
 from synth.rephrasing.writing.instructions import form_of
 from synth.rephrasing.writing.part_checks import text_before
+
+AT_ONCE = 4
+"""Parts a request, as many as are written at once."""
 
 
 class JudgingStage:
@@ -46,21 +55,23 @@ class JudgingStage:
         ]
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
-        rewrite = self.rewrites[item.data["id"]]
-        form = form_of(rewrite["kind"], rewrite["style"])
+        rewrite, numbers = self.rewrites[item.data["id"]], item.data["parts"]
         rows = []
-        for part in item.data["parts"]:
-            source, text = texts_of(rewrite, part)
-            verdict = await judged_part(
+        for at in range(0, len(numbers), AT_ONCE):
+            asked = numbers[at : at + AT_ONCE]
+            begins = rewrite["chunks"][asked[0]]["source"][0]
+            verdicts = await judged_parts(
                 shard.llm,
-                source,
-                text,
-                before=text_before(rewrite["source_text"], source),
-                form=form,
+                [PartToJudge(number + 1, *texts_of(rewrite, number)) for number in asked],
+                before=text_before(rewrite["source_text"], begins),
+                form=form_of(rewrite["kind"], rewrite["style"]),
                 item=item.item_id,
-                step=f"judge-part-{part:03d}",
+                step=f"judge-{asked[0]:03d}",
             )
-            rows.append(verdict_row(self.judge_id, rewrite, part, verdict))
+            rows += [
+                verdict_row(self.judge_id, rewrite, number, verdict)
+                for number, verdict in zip(asked, verdicts, strict=True)
+            ]
         return ItemResult({VERDICTS: rows})
 
 

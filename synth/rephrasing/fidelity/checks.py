@@ -39,6 +39,10 @@ FIDELITY_VERSION = 1
 
 TextKind = Literal["knowledge", "maths"]
 
+NOT_OF_NOTES = frozenset(("too_long", "sentence_added", "copied"))
+"""Reasons that do not hold for mathematics: notes give reasons at each step and work out what the
+source leaves out, and formulas are to be copied. What they add is held to its equations."""
+
 MAX_LISTED = 20
 """Facts of a layer that a row names; all are counted."""
 
@@ -52,6 +56,7 @@ Measured = Mapping[str, Any]
 class Fidelity(NamedTuple):
     """What was measured; see `columns` for the form of a row."""
 
+    kind: TextKind
     numbers: LayerCounts
     units: LayerCounts
     dates: LayerCounts
@@ -79,6 +84,7 @@ class Fidelity(NamedTuple):
         """JSON values, one a layer: for a row."""
         alignment = self.alignment
         return {
+            "kind": self.kind,
             **{name: _layer(getattr(self, name)) for name in _LAYERS},
             "conflicts": [_cut(c._asdict()) for c in _closest(self.conflicts)[:MAX_LISTED]],
             "alignment": None
@@ -132,6 +138,7 @@ def fidelity_of(
     alignment = alignment or by_words
     share, longest = copied(ours.words, theirs.words)
     return Fidelity(
+        kind=kind,
         numbers=numbers_kept(before, after, translated=translated),
         units=units_kept(before, after, translated=translated),
         dates=dates_kept(before, after, translated=translated),
@@ -168,7 +175,8 @@ def flags_of(measured: Measured, config: FidelityConfig) -> list[str]:
 
 def reasons_of(measured: Measured, config: FidelityConfig) -> list[str]:
     """Every reason that holds, the plainest first."""
-    return [reason for reason, holds in _found(measured, config) if holds]
+    spared = NOT_OF_NOTES if measured["kind"] == "maths" else frozenset()
+    return [r for r, holds in _found(measured, config) if holds and r not in spared]
 
 
 def _found(m: Measured, config: FidelityConfig) -> list[tuple[str, bool]]:

@@ -1,7 +1,8 @@
-"""The meaning of a rewritten part, by the judge: differences with their words, the verdict last.
+"""The meaning of rewritten parts, by the judge: differences with their words, the verdict last.
 
-A difference counts only where words that it quotes stand in their text. A verdict of unfaithful
-without one is shown to the judge once, and if nothing is quoted then either, it counts as faithful.
+Several parts are asked about at once. A difference counts only where words that it quotes stand in
+their text. A verdict of unfaithful without one is shown to the judge once, and if nothing is quoted
+then either, it counts as faithful.
 """
 
 import json
@@ -12,6 +13,7 @@ from records.digest import digest
 from records.tables.schemas import Row
 from synth.llm.client import LLM
 from synth.llm.settings.config import RoleConfig
+from synth.llm.structured import InvalidOutputError
 from synth.prompts.templates import render, version_of
 from synth.rephrasing.facts.text import squeeze
 
@@ -80,35 +82,89 @@ def verdict_row(judge_id: str, rewrite: Row, part: int, verdict: PartVerdict) ->
     }
 
 
-async def judged_part(
-    llm: LLM, source: str, rewrite: str, *, before: str = "", form: str, item: str, step: str
-) -> PartVerdict:
-    """By the role `judge`. `before`: what the document says just before the part; `form`: the first
-    line of the style. Raises what `LLM` raises."""
-    talk = render(PROMPT, source=source, rewrite=rewrite, before=before, form=form).messages
-    texts = squeeze(source), squeeze(rewrite)
-    answer = await _ask(llm, talk, item=item, step=step)
-    verdict = _read(answer, *texts)
-    if answer["verdict"] == "unfaithful" and not verdict.differences:
+class PartToJudge(NamedTuple):
+    number: int
+    """By which the judge names it."""
+    source: str
+    rewrite: str
+
+
+async def judged_parts(
+    llm: LLM,
+    parts: Sequence[PartToJudge],
+    *,
+    before: str = "",
+    form: str,
+    item: str,
+    step: str,
+) -> list[PartVerdict]:
+    """By the role `judge`, in the order of the parts. `before`: what the document says just before
+    the first of them; `form`: the first line of the style. Raises what `LLM` raises."""
+    talk = render(
+        PROMPT,
+        pairs=[part._asdict() for part in parts],
+        before=before,
+        form=form,
+        asked=_named([part.number for part in parts]),
+    ).messages
+    answer = await _ask(llm, talk, parts, item=item, step=step)
+    verdicts = {part.number: _read(answer[part.number], part) for part in parts}
+    unproved = [
+        part
+        for part in parts
+        if answer[part.number]["verdict"] == "unfaithful" and not verdicts[part.number].differences
+    ]
+    if unproved:
+        said = {"parts": [answer[part.number] for part in parts]}
         talk += [
-            {"role": "assistant", "content": json.dumps(answer, ensure_ascii=False)},
-            {"role": "user", "content": _NOT_THERE},
+            {"role": "assistant", "content": json.dumps(said, ensure_ascii=False)},
+            {"role": "user", "content": _not_there([part.number for part in unproved])},
         ]
-        verdict = _read(await _ask(llm, talk, item=item, step=f"{step}.again"), *texts)
-    return verdict
+        again = await _ask(llm, talk, unproved, item=item, step=f"{step}.again")
+        verdicts |= {part.number: _read(again[part.number], part) for part in unproved}
+    return [verdicts[part.number] for part in parts]
 
 
-_NOT_THERE = (
-    "Neither text holds the words that you quote as different. Judge again, and copy the words on"
-    " both sides exactly; without any, the rewrite is faithful."
-)
+def _not_there(numbers: Sequence[int]) -> str:
+    return (
+        f"Of {_named(numbers)} neither text holds the words that you quote as different. Judge"
+        f" {_named(numbers)} again, and copy the words on both sides exactly; without any, the"
+        " rewrite is faithful."
+    )
 
 
-async def _ask(llm: LLM, talk: Sequence[dict[str, Any]], *, item: str, step: str) -> dict[str, Any]:
-    return await llm.structured("judge", talk, item=item, step=step, name="claims", schema=SCHEMA)
+def _named(numbers: Sequence[int]) -> str:
+    return f"part{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
 
 
-def _read(answer: dict[str, Any], source: str, rewrite: str) -> PartVerdict:
+async def _ask(
+    llm: LLM,
+    talk: Sequence[dict[str, Any]],
+    parts: Sequence[PartToJudge],
+    *,
+    item: str,
+    step: str,
+) -> dict[int, dict[str, Any]]:
+    """What is answered of each part, by number. The number of a single one does not matter."""
+    wanted = [part.number for part in parts]
+
+    def check(answer: dict[str, Any]) -> None:
+        given = sorted(one["number"] for one in answer["parts"])
+        if len(given) != len(wanted) or (len(wanted) > 1 and given != sorted(wanted)):
+            raise InvalidOutputError(
+                f"`parts` must have one object for each of {_named(wanted)}, it has {given}"
+            )
+
+    answer = await llm.structured(
+        "judge", talk, item=item, step=step, name="claims", schema=SCHEMA, check=check
+    )
+    if len(wanted) == 1:
+        return {wanted[0]: answer["parts"][0] | {"number": wanted[0]}}
+    return {one["number"]: one for one in answer["parts"]}
+
+
+def _read(answer: dict[str, Any], part: PartToJudge) -> PartVerdict:
+    source, rewrite = squeeze(part.source), squeeze(part.rewrite)
     given = [
         Difference(*(one[field][:MAX_QUOTE] for field in Difference._fields))
         for one in answer["differences"]
@@ -130,21 +186,25 @@ def _stands(quote: str, text: str) -> bool:
 
 
 _TEXT = {"type": "string"}
-SCHEMA: dict[str, Any] = {
+_DIFFERENCE: dict[str, Any] = {
+    "type": "object",
+    "properties": {"part": _TEXT, "rewrite": _TEXT, "what": _TEXT},
+    "required": ["part", "rewrite", "what"],
+    "additionalProperties": False,
+}
+_JUDGED: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "differences": {
-            "type": "array",
-            "maxItems": MOST_DIFFERENCES,
-            "items": {
-                "type": "object",
-                "properties": {"part": _TEXT, "rewrite": _TEXT, "what": _TEXT},
-                "required": ["part", "rewrite", "what"],
-                "additionalProperties": False,
-            },
-        },
+        "number": {"type": "integer"},
+        "differences": {"type": "array", "maxItems": MOST_DIFFERENCES, "items": _DIFFERENCE},
         "verdict": {"type": "string", "enum": ["faithful", "unfaithful"]},
     },
-    "required": ["differences", "verdict"],
+    "required": ["number", "differences", "verdict"],
+    "additionalProperties": False,
+}
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"parts": {"type": "array", "items": _JUDGED}},
+    "required": ["parts"],
     "additionalProperties": False,
 }

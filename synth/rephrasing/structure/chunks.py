@@ -88,6 +88,11 @@ class Document:
     def markers(self, part: TextPart) -> list[str]:
         return [self._marker(unit) for unit in part.units if unit.kind in VERBATIM]
 
+    def kept(self, parts: Iterable[TextPart]) -> str:
+        """What is kept of these parts, each below its marker; empty where nothing is."""
+        units = (unit for part in parts for unit in part.units if unit.kind in VERBATIM)
+        return "\n\n".join(f"{self._marker(unit)}\n{self._of(unit)}" for unit in units)
+
     def text_of(self, part: TextPart) -> str:
         """The part as it stands in the source."""
         return self.text[slice(*part.span)]

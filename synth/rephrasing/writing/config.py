@@ -32,6 +32,7 @@ class SourceConfig(Config):
     """Texts to rewrite."""
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"max_documents"})
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({"genre": None, "styles": None})
 
     path: str = Field(min_length=1)
     """A .parquet, .jsonl, .txt or .md file, a folder of such files, a folder that `datasets` saved,
@@ -50,6 +51,11 @@ class SourceConfig(Config):
     """Of a data set."""
     license: str = "unknown"
     """SPDX id of the texts' terms."""
+    genre: str | None = None
+    """Of all its texts, a name of `synth/prompts/rephrase/genres.toml`, such as `reference` or
+    `narrative`. Where there is none the rewriter is asked, once a document."""
+    styles: tuple[str, ...] | None = Field(default=None, min_length=1)
+    """Names of styles for its texts, in place of the run's."""
     max_documents: int | None = Field(default=None, ge=1)
     """Texts to take, from the beginning. No part of an identity: raising it adds items."""
 
@@ -92,7 +98,12 @@ class RephraseConfig(JobConfig):
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = JobConfig.NOT_IDENTITY | {"rewrites", "calibration"}
     ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType(
-        {**JobConfig.ADDED_LATER, "heldout_share": 0.1, "neighbours": 1}
+        {
+            **JobConfig.ADDED_LATER,
+            "heldout_share": 0.1,
+            "neighbours": 1,
+            "parts_per_request": 1,
+        }
     )
     KIND: ClassVar[str] = "rephrase"
     STAGES: ClassVar[tuple[str, ...]] = STAGES
@@ -122,16 +133,21 @@ class RephraseConfig(JobConfig):
     rewrites: int = Field(default=2, ge=1, le=100)
     """Rewrites of each text, no two in the same style and perspective while there are others."""
     styles: tuple[str, ...] = Field(default=("all",), min_length=1)
-    """Names of styles for knowledge, or `all`."""
+    """Names of styles for knowledge, or `all`. Those that suit a text's genre are drawn, or any of
+    them where none does."""
     perspectives: tuple[str, ...] = Field(default=("all",), min_length=1)
-    """Names of perspectives, or `all`."""
+    """Names of perspectives, or `all`; drawn in the same way."""
     chunk_tokens: int = Field(default=256, ge=32, le=8192)
-    """Size of the parts that are rewritten in one go."""
+    """Size of the parts, each of which is checked by itself."""
+    parts_per_request: int = Field(default=4, ge=1, le=16)
+    """Parts that the rewriter is asked for at once; fewer where the role's `max_tokens` has no room
+    for them."""
     max_document_tokens: int = Field(default=4096, ge=64, le=131_072)
     """A longer text becomes several documents."""
-    context: PartContext = "full"
-    """What a part is rewritten in view of: the whole document and all that is written so far, or
-    the parts next to it, which costs fewer tokens."""
+    context: PartContext = "neighbours"
+    """What parts are rewritten in view of: those next to them, or the whole document and all that
+    is written so far, which costs more than twice the tokens unless the endpoint keeps beginnings
+    of prompts."""
     neighbours: int = Field(default=1, ge=1, le=64)
     """Parts of the source on each side, and rewritten parts before, that context = "neighbours"
     shows."""

@@ -1,19 +1,22 @@
-"""A rewritten part against its source: what is exact by code, the meaning by layers and a judge.
+"""Rewritten parts against their sources: what is exact by code, the meaning by layers and a judge.
 
 Exact faults come first, since they need nobody. Then the layers flag what may be meant otherwise.
-Where there is a judge it looks at what they flag, or at all parts, and its word stands over theirs.
+Where there is a judge it looks at what they flag, or at all parts, in one request for all that are
+checked together, and its word stands over theirs.
 """
 
 import asyncio
+from collections.abc import Collection, Sequence
 
 from synth.llm.client import LLM
 from synth.rephrasing.exact.faults import exact_faults
 from synth.rephrasing.fidelity.checks import TextKind, fidelity_of, flags_of
 from synth.rephrasing.fidelity.config import FidelityConfig
-from synth.rephrasing.fidelity.part_judge import judged_part
+from synth.rephrasing.fidelity.part_judge import PartToJudge, PartVerdict, judged_parts
 from synth.rephrasing.writing.config import RephraseConfig
+from synth.rephrasing.writing.form import PartFault
 from synth.rephrasing.writing.instructions import Instruction
-from synth.rephrasing.writing.parts import PartCheck, PartFault
+from synth.rephrasing.writing.parts import PartCheck, WrittenPart
 
 BEFORE = 600
 """Characters of the document before a part that the judge sees."""
@@ -27,7 +30,7 @@ UNFAITHFUL = "unfaithful"
 
 
 class PartChecker:
-    """A `CheckPart` for the parts of one rewrite."""
+    """A `CheckParts` for the parts of one rewrite."""
 
     def __init__(
         self,
@@ -37,45 +40,66 @@ class PartChecker:
         document: str,
         kind: TextKind,
         style: Instruction,
+        worth_asking: Collection[str] | None = None,
     ) -> None:
-        """`document`: the source as a whole."""
+        """`document`: the source as a whole; `worth_asking`: the flags for which the judge is
+        asked, where it is asked about what is flagged; None for all."""
         self._config = config
         self._llm = llm
         self._item = item
         self._document = document
         self._kind: TextKind = kind
         self._form = style.form
+        self._worth_asking = worth_asking
 
-    async def __call__(self, source: str, rewrite: str, /, *, step: str) -> PartCheck:
-        fault, flags = await asyncio.to_thread(self._by_code, source, rewrite)
-        if fault is not None:
-            return PartCheck(fault)
-        if not self._config.asks_judge or (self._config.judge == "flagged" and not flags):
-            return PartCheck(flags=flags)
-        judged = await judged_part(
+    async def __call__(self, parts: Sequence[WrittenPart], /, *, step: str) -> list[PartCheck]:
+        """One for each part, in their order."""
+        checks = await asyncio.to_thread(lambda: [self._by_code(part) for part in parts])
+        asked = [
+            part for part, check in zip(parts, checks, strict=True) if self._is_asked_about(check)
+        ]
+        if not asked:
+            return checks
+        verdicts = await judged_parts(
             self._llm,
-            source,
-            rewrite,
-            before=text_before(self._document, source),
+            [PartToJudge(part.number, part.source, part.rewrite) for part in asked],
+            before=text_before(self._document, asked[0].start),
             form=self._form,
             item=self._item,
             step=f"judge-{step}",
         )
-        if judged.verdict == UNFAITHFUL:
-            words = f"it does not say what the part says: {judged.told()}"
-            return PartCheck(PartFault(UNFAITHFUL, words, is_of_fact=True), verdict=UNFAITHFUL)
-        return PartCheck(verdict=judged.verdict)
+        judged = {
+            part.number: _checked_by(verdict) for part, verdict in zip(asked, verdicts, strict=True)
+        }
+        return [judged.get(p.number, check) for p, check in zip(parts, checks, strict=True)]
 
-    def _by_code(self, source: str, rewrite: str) -> tuple[PartFault | None, tuple[str, ...]]:
-        if faults := exact_faults(source, rewrite, document=self._document):
+    def _is_asked_about(self, check: PartCheck) -> bool:
+        if check.fault is not None or not self._config.asks_judge:
+            return False
+        telling = self._worth_asking
+        flags = [flag for flag in check.flags if telling is None or flag in telling]
+        return self._config.judge == "all" or bool(flags)
+
+    def _by_code(self, part: WrittenPart) -> PartCheck:
+        if faults := exact_faults(part.source, part.rewrite, document=self._document):
             words = "; ".join(fault.evidence for fault in faults)
-            return PartFault(f"{faults[0].kind}_changed", words, is_of_fact=True), ()
-        measured = fidelity_of(source, rewrite, kind=self._kind).columns()
-        return None, tuple(flags_of(measured, FIXED))
+            return PartCheck(PartFault(f"{faults[0].kind}_changed", words, is_of_fact=True))
+        fidelity = fidelity_of(part.source, part.rewrite, kind=self._kind)
+        maths = fidelity.maths
+        if self._kind == "maths" and maths is not None and maths.answer_kept is False:
+            words = f"the final answer {maths.answer} must stand at the end, as it is"
+            return PartCheck(PartFault("answer_lost", words, is_of_fact=True))
+        return PartCheck(flags=tuple(flags_of(fidelity.columns(), FIXED)))
 
 
-def text_before(document: str, source: str) -> str:
-    """What the document says just before a part of it, from the beginning of a line."""
-    at = document.find(source)
-    before = document[max(0, at - BEFORE) : max(0, at)].strip()
+def _checked_by(judged: PartVerdict) -> PartCheck:
+    if judged.verdict != UNFAITHFUL:
+        return PartCheck(verdict=judged.verdict)
+    words = f"it does not say what the part says: {judged.told()}"
+    return PartCheck(PartFault(UNFAITHFUL, words, is_of_fact=True), verdict=UNFAITHFUL)
+
+
+def text_before(document: str, at: int) -> str:
+    """What the judge is shown of a document before a place in it, from the beginning of a line."""
+    before = document[max(0, at - BEFORE) : at].strip()
     return before.partition("\n")[2] or before if at > BEFORE else before

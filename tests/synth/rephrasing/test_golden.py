@@ -7,27 +7,28 @@ from types import SimpleNamespace
 from typing import Any
 
 from records.sizes import count_tokens
+from synth.llm.settings.config import RoleConfig
 from synth.rephrasing import stage
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.stage import RephraseStage
 from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
 from tests.synth.golden import assert_golden
 from tests.synth.rephrasing.test_structure import MIXED
-from tests.synth.rephrasing.test_writing import LONG, ROLES, blocks, said
+from tests.synth.rephrasing.test_writing import LONG, answered
 from tests.synth.scripted import ScriptedApp, model
 
 GOLDEN = Path(__file__).parent / "golden/rephrase.yaml"
 
 
-def answer(body) -> str:
-    return said(re.sub(r"\bopens\b", "is opened", blocks(body)[2]))
+def reworded(part: str) -> str:
+    return re.sub(r"\bopens\b", "is opened", part)
 
 
 async def _rows(folder: Path, **settings: Any) -> list[dict]:
     (folder / "t.md").write_text(MIXED)
     (folder / "u.md").write_text(LONG)
     config = RephraseConfig(
-        sources=(SourceConfig(path=str(folder), language="en"),),
+        sources=(SourceConfig(path=str(folder), language="en", genre="reference"),),
         rewrites=1,
         max_document_tokens=700,
         chunk_tokens=128,
@@ -36,7 +37,8 @@ async def _rows(folder: Path, **settings: Any) -> list[dict]:
     )
     made = RephraseStage(SimpleNamespace(config=config))  # type: ignore[arg-type]
     rows = []
-    async with model(ScriptedApp(answer), folder, ROLES) as llm:
+    roles = {"rewriter": RoleConfig()}
+    async with model(ScriptedApp(answered(reworded)), folder, roles) as llm:
         for item in made.plan():
             result = await made.make(item, SimpleNamespace(llm=llm))  # type: ignore[arg-type]
             rows += result.tables["rephrasings"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from synth.llm.settings.config import RoleConfig
 from synth.rephrasing.writing.config import JudgedParts, RephraseConfig
 from synth.rephrasing.writing.instructions import instruction
 from synth.rephrasing.writing.part_checks import PartChecker
-from synth.rephrasing.writing.parts import PartCheck
+from synth.rephrasing.writing.parts import PartCheck, WrittenPart
 from tests.synth.scripted import ScriptedApp, model
 
 SOURCE = (
@@ -32,24 +33,47 @@ FLAGGED = f"{FAITHFUL} The wasps build nests of grey paper under the old roof be
 def judge(*, faithful: bool) -> ScriptedApp:
     found = [{"part": "", "rewrite": "nests of grey paper", "what": "the part has no nests"}]
     answer = {
+        "number": 1,
         "differences": [] if faithful else found,
         "verdict": "faithful" if faithful else "unfaithful",
     }
-    return ScriptedApp(lambda body: json.dumps(answer))
+    return ScriptedApp(lambda body: json.dumps({"parts": [answer]}))
 
 
-def checked(
-    folder: Path, app: ScriptedApp, rewrite: str, *, judged: JudgedParts = "flagged"
-) -> PartCheck:
+def checks(
+    folder: Path,
+    app: ScriptedApp,
+    *rewrites: str,
+    judged: JudgedParts = "flagged",
+    worth_asking: Collection[str] | None = None,
+) -> list[PartCheck]:
+    """Of parts that all say the same in the source."""
     config = RephraseConfig(judge=judged, offline=OfflineConfig(roles=("judge",)))
+    document = "\n\n".join((BEFORE, *(SOURCE for _ in rewrites)))
+    starts = [len(BEFORE) + 2 + n * (len(SOURCE) + 2) for n in range(len(rewrites))]
 
-    async def run() -> PartCheck:
+    async def run() -> list[PartCheck]:
         async with model(app, folder, {"judge": RoleConfig()}) as llm:
-            style = instruction("styles", "essay")
-            check = PartChecker(config, llm, "item", f"{BEFORE}\n\n{SOURCE}", "knowledge", style)
-            return await check(SOURCE, rewrite, step="part-000")
+            check = PartChecker(
+                config,
+                llm,
+                "item",
+                document,
+                "knowledge",
+                instruction("styles", "essay"),
+                worth_asking,
+            )
+            parts = [
+                WrittenPart(number, start, SOURCE, rewrite)
+                for number, (start, rewrite) in enumerate(zip(starts, rewrites, strict=True), 1)
+            ]
+            return await check(parts, step="part-000")
 
     return asyncio.run(run())
+
+
+def checked(folder: Path, app: ScriptedApp, rewrite: str, **given: Any) -> PartCheck:
+    return checks(folder, app, rewrite, **given)[0]
 
 
 def test_what_nothing_flags_is_not_judged(tmp_path: Path) -> None:
@@ -63,7 +87,7 @@ def test_the_judge_overrules_a_flag(tmp_path: Path) -> None:
     assert checked(tmp_path, app, FLAGGED) == PartCheck(verdict="faithful")
     asked = app.requests[0]["messages"][1]["content"]
     assert "Reasoned essay." in asked
-    assert BEFORE in asked.split("## Part\n")[0]
+    assert BEFORE in asked.split("## Part 1\n")[0]
 
 
 def test_an_unfaithful_part_goes_back_with_the_words_that_differ(tmp_path: Path) -> None:
@@ -93,3 +117,33 @@ def test_all_parts_are_judged_where_that_is_asked_for(tmp_path: Path) -> None:
     app = judge(faithful=True)
     assert checked(tmp_path, app, SOURCE, judged="all").verdict == "faithful"
     assert len(app.requests) == 1
+
+
+def test_flags_that_are_not_worth_asking_about_stay_flags(tmp_path: Path) -> None:
+    app = judge(faithful=False)
+    found = checked(tmp_path, app, FLAGGED, worth_asking=("contradicted",))
+    assert found.flags
+    assert app.requests == []
+    asked = checked(tmp_path, app, FLAGGED, worth_asking=found.flags[:1])
+    assert asked.verdict == "unfaithful"
+
+
+def test_flagged_parts_are_judged_in_one_request(tmp_path: Path) -> None:
+    """The faithful part between them is not shown, and each gets its own verdict."""
+    found = {"part": "", "rewrite": "nests of grey paper", "what": "the part has no nests"}
+    answer = [
+        {"number": 3, "differences": [found], "verdict": "unfaithful"},
+        {"number": 1, "differences": [], "verdict": "faithful"},
+    ]
+    app = ScriptedApp(lambda body: json.dumps({"parts": answer}))
+    wrong = FAITHFUL.replace("September", "October")
+    made = checks(tmp_path, app, FLAGGED, SOURCE, FLAGGED, wrong)
+    assert [check.verdict for check in made] == ["faithful", None, "unfaithful", None]
+    assert [check.fault.reason if check.fault else None for check in made] == [
+        *(None, None),
+        *("unfaithful", "date_changed"),
+    ]
+    [request] = app.requests
+    asked = request["messages"][1]["content"]
+    assert asked.count("## Part ") == asked.count("## Rewrite ") == 2
+    assert asked.endswith("Judge parts 1, 3.")

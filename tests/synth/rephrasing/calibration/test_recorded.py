@@ -11,8 +11,9 @@ import pytest
 from benchmarks.rewrites import texts_of
 from synth.engine.stages import Item, ItemResult
 from synth.rephrasing.calibration.kinds import BY_NAME, PARAPHRASE
-from synth.rephrasing.calibration.trial import TrialPart, form_of, try_judge
-from tests.synth.rephrasing.calibration.trial_work import PLAYED, Body, blocks, kind_of
+from synth.rephrasing.calibration.trial import TrialPart, try_judge
+from synth.rephrasing.writing.instructions import form_of
+from tests.synth.rephrasing.calibration.trial_work import PLAYED, Body, blocks, kind_of, one_part
 from tests.synth.scripted import ScriptedApp, model
 
 RECORDED: list[dict[str, Any]] = json.loads((Path(__file__).parent / "recorded.json").read_text())
@@ -27,7 +28,7 @@ UNASKED = {"differences": [], "verdict": "faithful"}
 
 def part_of(one: dict[str, Any]) -> TrialPart:
     found = PARTS[one["document"], one["part"], one["style"]]
-    form = form_of(found.style)
+    form = form_of(found.kind, found.style)
     return TrialPart(
         found.document,
         found.part,
@@ -48,7 +49,7 @@ def played(one: dict[str, Any], folder: Path) -> tuple[ItemResult, list[Body]]:
     def answer(body: Body) -> str:
         match kind_of(body):
             case "judge":
-                return json.dumps(one.get("judging", UNASKED))
+                return one_part(one.get("judging", UNASKED))
             case "reading":
                 read = one["reading"]
                 first_is_old = blocks(body)[1] == one["writing"]["old"].strip()

@@ -113,7 +113,7 @@ def kind_of(body: Body) -> str:
         "perturbation": "You write test material for reviewers",
         "paraphrase": "You put one sentence",
         "reading": "You compare two sentences",
-        "judge": "You compare a part of a text with a rewrite",
+        "judge": "You compare parts of a text with rewrites",
     }
     return next(kind for kind, words in kinds.items() if system.startswith(words))
 
@@ -138,12 +138,17 @@ def by_rule(body: Body) -> str:
     return json.dumps({"why": "it is so", "has_place": True, "old": old, "new": new})
 
 
+def one_part(judged: dict[str, Any]) -> str:
+    """The judge's answer on a single part."""
+    return json.dumps({"parts": [{"number": 1} | judged]})
+
+
 def judging(body: Body, *, accepts: bool) -> str:
     """A judge that says the same of every part, and quotes the rewrite as a whole."""
     quoted = {"part": "", "rewrite": blocks(body)[-1][:390], "what": "other"}
     differences = [] if accepts else [quoted]
     verdict = "faithful" if accepts else "unfaithful"
-    return json.dumps({"differences": differences, "verdict": verdict})
+    return one_part({"differences": differences, "verdict": verdict})
 
 
 def knowing(body: Body) -> str:
@@ -151,8 +156,8 @@ def knowing(body: Body) -> str:
     rewrite = blocks(body)[-1]
     found = [{"part": "", "rewrite": CHANGED.strip(), "what": "not in the part"}]
     if CHANGED not in rewrite:
-        return json.dumps({"differences": [], "verdict": "faithful"})
-    return json.dumps({"differences": found, "verdict": "unfaithful"})
+        return one_part({"differences": [], "verdict": "faithful"})
+    return one_part({"differences": found, "verdict": "unfaithful"})
 
 
 def app_of(judge: Callable[[Body], str] = knowing) -> ScriptedApp:
