@@ -78,7 +78,7 @@ def test_a_judge_that_accepts_all_is_below_its_minimum(dataset: Dataset, tmp_pat
     assert len({len(line) for line in text.splitlines()[1:]}) == 1
     with dataset.connect() as db:
         query = "select count(*), sum(judge_passed::int) from rephrasing_calibration"
-        assert db.execute(query).fetchall() == [(40, 40)]
+        assert db.execute(query).fetchall() == [(72, 72)]
 
 
 def test_a_judge_that_rejects_all_is_below_its_minimum(dataset: Dataset, tmp_path: Path) -> None:
