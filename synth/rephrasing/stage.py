@@ -22,6 +22,7 @@ from synth.llm.client import LLM
 from synth.prompts.templates import version_of
 from synth.rephrasing.exact.faults import EXACT_VERSION
 from synth.rephrasing.fidelity.checks import Fidelity, fidelity_of, verdict
+from synth.rephrasing.fidelity.choice import CHOICE_VERSION
 from synth.rephrasing.fidelity.embedded import aligned
 from synth.rephrasing.fidelity.language import language_of
 from synth.rephrasing.fidelity.part_judge import prompt_version
@@ -235,7 +236,7 @@ def base_of(config: RephraseConfig, assigner: Assigner) -> str:
         settings,
         version_of(PROMPT),
         EXACT_VERSION,
-        prompt_version() if config.asks_judge else None,
+        (prompt_version(), CHOICE_VERSION) if config.asks_judge else None,
         assigner.versions,
     )
 

@@ -3,7 +3,8 @@
     fidelity = fidelity_of(source, rewrite, kind="knowledge")
     reasons_of(fidelity, FidelityConfig())   # ["numbers_lost", "contradicted"]
     verdict(fidelity, FidelityConfig())      # None: kept, since these are hints
-    flags_of(fidelity, FidelityConfig())     # ["numbers_lost", "contradicted"]
+    flags_of(fidelity, FidelityConfig())     # []: no hints either, since they say too little
+    asks_judge(fidelity, FidelityConfig(), key="5d41402a")   # True: one text denies something
 
 Nothing here asks a model: what an embedder found (`embedded.aligned`) is handed in. The judge
 decides the meaning, part by part (`part_judge`).
@@ -13,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from synth.rephrasing.facts.text import ReadText
 from synth.rephrasing.fidelity.alignment import Alignment, aligned_by_words
+from synth.rephrasing.fidelity.choice import doubt_of, is_drawn
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.fidelity.conflicts import Conflict, conflicts_of
 from synth.rephrasing.fidelity.language import language_of
@@ -55,6 +57,8 @@ class Fidelity(NamedTuple):
     conflicts: tuple[Conflict, ...]
     alignment: Alignment | None
     """None where the texts are in different languages and no embedder aligned them."""
+    doubt: float
+    """See `choice.doubt_of`; 0 where the texts are in different languages."""
     length_ratio: float
     source_language: str
     language: str
@@ -127,6 +131,7 @@ def fidelity_of(
         headings=NOT_COMPARED if translated else headings_kept(ours, theirs),
         conflicts=conflicts_of(ours, theirs, by_words) if by_words else (),
         alignment=alignment,
+        doubt=doubt_of(ours, theirs, by_words, heard) if by_words else 0.0,
         length_ratio=_length(theirs) / max(1.0, _length(ours)),
         source_language=spoken,
         language=heard,
@@ -147,8 +152,17 @@ def verdict(fidelity: Fidelity, config: FidelityConfig) -> str | None:
 
 
 def flags_of(fidelity: Fidelity, config: FidelityConfig) -> list[str]:
-    """The reasons that are hints: a judge looks at what they flag."""
-    return [reason for reason in reasons_of(fidelity, config) if reason not in config.drop_for]
+    """The reasons that are hints: those of `flag_for` that do not drop the rewrite."""
+    hints = set(config.flag_for) - set(config.drop_for)
+    return [reason for reason in reasons_of(fidelity, config) if reason in hints]
+
+
+def asks_judge(fidelity: Fidelity, config: FidelityConfig, *, key: str) -> bool:
+    """Whether the judge is worth a request here, if it is not asked about all parts.
+
+    `key` names the part for the lot (`choice.is_drawn`): the same part is drawn again."""
+    doubted = fidelity.doubt >= config.doubt_at
+    return doubted or is_drawn(key, config.drawn_share) or bool(flags_of(fidelity, config))
 
 
 def reasons_of(fidelity: Fidelity, config: FidelityConfig) -> list[str]:

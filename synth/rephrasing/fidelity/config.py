@@ -44,14 +44,34 @@ HARD: tuple[FlagReason, ...] = (
 written (`synth.rephrasing.exact`)."""
 
 
+HINTS: tuple[FlagReason, ...] = (
+    "too_short",
+    "too_long",
+    "quotation_changed",
+    "table_lost",
+    "heading_lost",
+    "misaligned",
+)
+"""What a faithful part is hardly ever flagged for. The others hold as often for faithful parts as
+for those of another meaning (`benchmarks.rewrites.choosing`), so they are measured and flag
+nothing."""
+
+
 class FidelityConfig(Config):
     """Shares are of the source's facts that the rewrite holds; limits count what it added. What a
-    layer finds drops the rewrite if `drop_for` names its reason; else it is a flag, which the judge
-    looks at where there is one."""
+    layer finds drops the rewrite if `drop_for` names its reason, and is a flag, which the judge
+    looks at where there is one, if `flag_for` names it."""
 
     drop_for: tuple[FlagReason, ...] = HARD
-    """Reasons that drop a rewrite. Those of words alone (`contradicted`, `sentence_added` and the
-    like) hold for every second faithful rewrite: they are hints."""
+    """Reasons that drop a rewrite."""
+    flag_for: tuple[FlagReason, ...] = HINTS
+    """Reasons that flag a part and a rewrite that they do not drop. Those of words alone
+    (`contradicted`, `sentence_added` and the like) hold for every second faithful part."""
+    doubt_at: float = Field(default=0.9, ge=0.0)
+    """The judge is asked about a part where so much of a sentence stands in the other text, and one
+    of the two sentences alone holds a negation. Above 1: never for that."""
+    drawn_share: float = Field(default=0.1, ge=0.0, le=1.0)
+    """Share of all parts that the judge is asked about by lot, whatever they say."""
 
     min_numbers: float = Field(default=1.0, ge=0.0, le=1.0)
     """Share of the numbers kept; below: `numbers_lost`."""

@@ -107,8 +107,9 @@ class RephraseConfig(JobConfig):
     the vectors of the role `embedder`, held to `fidelity.min_similarity` alone."""
     judge: JudgedParts = "flagged"
     """Parts whose meaning the role `judge` compares with the source: those that a layer flags,
-    where the judge has an endpoint (or stands in `offline.roles`), all, or none. What it finds
-    unfaithful is shown to the rewriter; what it finds faithful is flagged no more."""
+    that `fidelity.doubt_at` picks out or that are drawn (`fidelity.drawn_share`), where the judge
+    has an endpoint (or stands in `offline.roles`), all, or none. What it finds unfaithful is shown
+    to the rewriter; what it finds faithful is flagged no more."""
     gates: tuple[GateName, ...] = ("toxicity", "personal_data")
     """What a rewrite is looked through for, by simple rules."""
     selection: SelectionConfig = SelectionConfig()

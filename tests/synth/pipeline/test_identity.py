@@ -20,7 +20,7 @@ from synth.tasks.config import TaskConfig
 IDS: dict[type[JobConfig], str] = {
     RunConfig: "e2ebe6b8aff59638",
     GradeConfig: "a7db84fdc5572052",
-    RephraseConfig: "df59313b0fc84309",  # parts are checked otherwise since, and written anew
+    RephraseConfig: "dc758ab5f86005c7",  # parts are checked otherwise since, and written anew
     EvolveConfig: "a3ed6c74955bbc59",
 }
 

@@ -9,6 +9,7 @@ import pytest
 
 from synth.engine.job_config import OfflineConfig
 from synth.llm.settings.config import RoleConfig
+from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.writing.config import JudgedParts, RephraseConfig
 from synth.rephrasing.writing.instructions import instruction
 from synth.rephrasing.writing.part_checks import PartChecker
@@ -26,11 +27,15 @@ FAITHFUL = (
     " the house, says that wasps visit whatever stays on the branch. September is when most are"
     " ripe, with the exception of years in which spring came late."
 )
-FLAGGED = f"{FAITHFUL} The wasps build nests of grey paper under the old roof beams every summer."
+SHORT = "Most of the pears ripen in September, unless the spring was late."
+"""Flagged: half of the part is gone."""
+DENYING = SOURCE.replace("picks them before", "never picks them before")
 
 
 def judge(*, faithful: bool) -> ScriptedApp:
-    found = [{"part": "", "rewrite": "nests of grey paper", "what": "the part has no nests"}]
+    found = [
+        {"part": "picks them", "rewrite": "never picks them", "what": "the part says she does"}
+    ]
     answer = {
         "differences": [] if faithful else found,
         "verdict": "faithful" if faithful else "unfaithful",
@@ -39,45 +44,64 @@ def judge(*, faithful: bool) -> ScriptedApp:
 
 
 def checked(
-    folder: Path, app: ScriptedApp, rewrite: str, *, judged: JudgedParts = "flagged"
+    folder: Path,
+    app: ScriptedApp,
+    *rewrites: str,
+    judged: JudgedParts = "flagged",
+    drawn_share: float = 0.0,
 ) -> PartCheck:
-    config = RephraseConfig(judge=judged, offline=OfflineConfig(roles=("judge",)))
+    """What is found in the last one of rewrites that come one after the other."""
+    config = RephraseConfig(
+        judge=judged,
+        offline=OfflineConfig(roles=("judge",)),
+        fidelity=FidelityConfig(drawn_share=drawn_share),
+    )
 
     async def run() -> PartCheck:
         async with model(app, folder, {"judge": RoleConfig()}) as llm:
             style = instruction("styles", "essay")
             check = PartChecker(config, llm, "item", f"{BEFORE}\n\n{SOURCE}", "knowledge", style)
-            return await check(SOURCE, rewrite, step="part-000")
+            found = [
+                await check(SOURCE, rewrite, step=f"part-000-{number}")
+                for number, rewrite in enumerate(rewrites)
+            ]
+            return found[-1]
 
     return asyncio.run(run())
 
 
-def test_what_nothing_flags_is_not_judged(tmp_path: Path) -> None:
-    app = judge(faithful=False)
-    assert checked(tmp_path, app, SOURCE) == PartCheck()
+def test_what_nothing_speaks_for_is_judged_by_lot_alone(tmp_path: Path) -> None:
+    app = judge(faithful=True)
+    assert checked(tmp_path, app, FAITHFUL) == PartCheck()
     assert app.requests == []
+    assert checked(tmp_path, app, FAITHFUL, drawn_share=1.0) == PartCheck(verdict="faithful")
+
+
+def test_what_was_given_back_is_judged_again(tmp_path: Path) -> None:
+    app = judge(faithful=False)
+    assert checked(tmp_path, app, DENYING, FAITHFUL).verdict == "unfaithful"
+    assert len(app.requests) == 2
 
 
 def test_the_judge_overrules_a_flag(tmp_path: Path) -> None:
     app = judge(faithful=True)
-    assert checked(tmp_path, app, FLAGGED) == PartCheck(verdict="faithful")
+    assert checked(tmp_path, app, SHORT) == PartCheck(verdict="faithful")
     asked = app.requests[0]["messages"][1]["content"]
     assert "Reasoned essay." in asked
     assert BEFORE in asked.split("## Part\n")[0]
 
 
 def test_an_unfaithful_part_goes_back_with_the_words_that_differ(tmp_path: Path) -> None:
-    found = checked(tmp_path, judge(faithful=False), FLAGGED)
+    found = checked(tmp_path, judge(faithful=False), DENYING)
     assert found.fault is not None
     assert (found.fault.reason, found.fault.is_of_fact) == ("unfaithful", True)
-    assert "nests of grey paper" in found.fault.words
+    assert "never picks them" in found.fault.words
 
 
 def test_without_a_judge_a_flag_stays(tmp_path: Path) -> None:
     app = judge(faithful=False)
-    found = checked(tmp_path, app, FLAGGED, judged="none")
-    assert (found.fault, found.verdict) == (None, None)
-    assert found.flags
+    found = checked(tmp_path, app, SHORT, judged="none")
+    assert found == PartCheck(flags=("too_short",))
     assert app.requests == []
 
 
