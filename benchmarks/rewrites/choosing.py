@@ -233,7 +233,7 @@ def print_choice(parts: Parts) -> None:
     prompts = np.array([_prompt_tokens(one) for one in parts.found])[parts.honest]
     chosen, every = prompts[asked[parts.honest]].sum() / source, prompts.sum() / source
     print(
-        f"  prompt tokens of the judge for each of a source: {chosen:.2f}, for all parts {every:.2f}"
+        f"  prompt tokens of the judge for one of a source: {chosen:.2f}, of all parts {every:.2f}"
     )
 
 
