@@ -27,7 +27,7 @@ from synth.llm.gateway import Gateway
 from synth.llm.settings.config import RoleConfig
 from synth.render.intervals import wilson
 from synth.rephrasing.exact.faults import exact_faults
-from synth.rephrasing.fidelity.checks import fidelity_of, flags_of
+from synth.rephrasing.fidelity.checks import asks_judge, fidelity_of
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.fidelity.part_judge import PartToJudge, judged_parts
 from synth.rephrasing.writing.instructions import instructions
@@ -76,7 +76,7 @@ def asked_of(parts: Sequence[RewrittenPart], honest: int) -> list[RewrittenPart]
 
 
 def measure_judge(parts: Sequence[RewrittenPart], half: str, judge: RoleConfig, work: Path) -> None:
-    """Shares that the judge finds unfaithful: alone, and of those that a layer flags."""
+    """Shares that the judge finds unfaithful: alone, and of what it is asked about by default."""
     styles = {**instructions("styles"), **instructions("maths")}
     forms = {name: one.text.partition("\n")[0] for name, one in styles.items()}
 
@@ -102,8 +102,8 @@ def measure_judge(parts: Sequence[RewrittenPart], half: str, judge: RoleConfig, 
         group = [(part, verdict == "unfaithful") for part, verdict in found if is_in(part)]
         for what, hits in (
             ("judge", [bad for _, bad in group]),
-            ("flagged", [bool(flags(part)) for part, _ in group]),
-            ("judge of flagged", [bad and bool(flags(part)) for part, bad in group]),
+            ("chosen", [is_chosen(part) for part, _ in group]),
+            ("judge of chosen", [bad and is_chosen(part) for part, bad in group]),
             ("code or judge", [bad or bool(hard_reasons(part)) for part, bad in group]),
         ):
             show({"half": half, "group": name, "by": what, **rate(sum(hits), len(group))})
@@ -114,9 +114,10 @@ def measure_judge(parts: Sequence[RewrittenPart], half: str, judge: RoleConfig, 
     )
 
 
-def flags(part: RewrittenPart) -> list[str]:
+def is_chosen(part: RewrittenPart) -> bool:
+    """Whether the default settings ask the judge about it."""
     fidelity = fidelity_of(part.source, part.rewrite, kind=part.kind)
-    return flags_of(fidelity.columns(), FidelityConfig())
+    return asks_judge(fidelity.columns(), FidelityConfig(), key=digest(part.source, part.rewrite))
 
 
 def tell(found: Iterable[tuple[RewrittenPart, list[str]]]) -> None:

@@ -64,6 +64,7 @@ TABLES: dict[str, TableSpec] = {
                 "maths": JSON,
                 "conflicts": JSON,
                 "alignment": JSON,
+                "doubt": FLOAT,
                 "length_ratio": FLOAT,
                 "language": JSON,
                 "repetition": JSON,

@@ -19,6 +19,7 @@ from synth.engine.run import Run
 from synth.engine.stages import Item, ItemResult, ShardContext, dropped
 from synth.prompts.templates import version_of
 from synth.rephrasing.exact.faults import EXACT_VERSION
+from synth.rephrasing.fidelity.choice import CHOICE_VERSION
 from synth.rephrasing.fidelity.language import language_of
 from synth.rephrasing.fidelity.part_judge import (
     FAITHFUL,
@@ -222,7 +223,7 @@ def base_of(config: RephraseConfig, assigner: Assigner) -> str:
         settings,
         version_of(PROMPT),
         EXACT_VERSION,
-        prompt_version() if config.asks_judge else None,
+        (prompt_version(), CHOICE_VERSION) if config.asks_judge else None,
         assigner.versions,
     )
 

@@ -18,7 +18,7 @@ from records.tables.splits import own_split
 from synth.engine.context import RunContext
 from synth.engine.stages import Item, ItemResult, ShardContext
 from synth.rephrasing.calibration.report import status_in
-from synth.rephrasing.decisions.measuring import GATES_TABLE, MEASURED_BY, WHOLE
+from synth.rephrasing.decisions.measuring import GATES_TABLE, WHOLE, measured_by
 from synth.rephrasing.decisions.measuring import TABLE as MEASUREMENTS
 from synth.rephrasing.decisions.similarity import near_repeats, sketch
 from synth.rephrasing.fidelity.checks import flags_of, verdict
@@ -72,7 +72,7 @@ class DecisionStage:
             STAGE_VERSION,
             *settings,
             gate_versions(config.gates),
-            MEASURED_BY,
+            measured_by(config),
             self.judge_id if self._judge_counts() else None,
             known.hexdigest(),
         )
@@ -115,7 +115,7 @@ class DecisionStage:
             {
                 "decision_id": decision_id,
                 "rephrasing_id": i,
-                "measured_by": MEASURED_BY,
+                "measured_by": measured_by(self.run.config),
                 "judge_id": judge_id,
                 "kept": one.drop_reason is None and i not in repeats,
                 "drop_reason": one.drop_reason or (REPEATS if i in repeats else None),
@@ -129,9 +129,10 @@ class DecisionStage:
     def _standing(self) -> dict[str, Standing]:
         """By rewrite; one that today's checks have not measured has none."""
         config, verdicts, gated = self.run.config, self._verdicts(), self._gated()
+        version = measured_by(config)
         found: defaultdict[str, Standing] = defaultdict(Standing)
         for row in self._measurements():
-            if row["measured_by"] != MEASURED_BY:
+            if row["measured_by"] != version:
                 continue
             one = found[row["rephrasing_id"]]
             if row["part"] == WHOLE:

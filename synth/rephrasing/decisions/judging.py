@@ -8,12 +8,13 @@ from collections.abc import Iterator
 
 from records.digest import digest
 from records.reading.lookup import RowBy
-from records.store.dataset import Dataset
+from records.tables.schemas import Row
 from synth.engine.context import RunContext
 from synth.engine.stages import Item, ItemResult, ShardContext
-from synth.rephrasing.decisions.measuring import MEASURED_BY, WHOLE, texts_of
 from synth.rephrasing.decisions.measuring import TABLE as MEASUREMENTS
+from synth.rephrasing.decisions.measuring import WHOLE, measured_by, texts_of
 from synth.rephrasing.fidelity.checks import flags_of
+from synth.rephrasing.fidelity.choice import is_drawn
 from synth.rephrasing.fidelity.part_judge import (
     VERDICTS,
     PartToJudge,
@@ -23,7 +24,7 @@ from synth.rephrasing.fidelity.part_judge import (
 )
 from synth.rephrasing.writing.config import RephraseConfig
 from synth.rephrasing.writing.instructions import form_of
-from synth.rephrasing.writing.part_checks import text_before
+from synth.rephrasing.writing.part_checks import lot_of, text_before
 
 AT_ONCE = 4
 """Parts a request, as many as are written at once."""
@@ -45,9 +46,9 @@ class JudgingStage:
             return []
         known = self.run.dataset.ids(VERDICTS)
         wanted: dict[str, list[int]] = {}
-        for rephrasing_id, part, flags in flagged_parts(self.run.dataset, self.run.config):
-            asked = flags or self.run.config.judge == "all"
-            if asked and (self.judge_id, rephrasing_id, part) not in known:
+        for rephrasing_id, part, measured in self._measured_parts():
+            is_known = (self.judge_id, rephrasing_id, part) in known
+            if not is_known and self._is_asked_about(rephrasing_id, part, measured):
                 wanted.setdefault(rephrasing_id, []).append(part)
         return [
             Item(digest(self.name, self.judge_id, i, parts), {"id": i, "parts": parts})
@@ -74,11 +75,17 @@ class JudgingStage:
             ]
         return ItemResult({VERDICTS: rows})
 
+    def _is_asked_about(self, rephrasing_id: str, part: int, measured: Row) -> bool:
+        config = self.run.config
+        if config.judge == "all" or flags_of(measured, config.fidelity):
+            return True
+        source, _ = texts_of(self.rewrites[rephrasing_id], part)
+        return is_drawn(lot_of(rephrasing_id, source), config.fidelity.drawn_share)
 
-def flagged_parts(dataset: Dataset, config: RephraseConfig) -> Iterator[tuple[str, int, list[str]]]:
-    """Rewrite, part and what the thresholds of the settings flag in it, for every part that was
-    measured by today's checks."""
-    for rows in dataset.in_commits(MEASUREMENTS):
-        for row in rows:
-            if row["part"] != WHOLE and row["measured_by"] == MEASURED_BY:
-                yield row["rephrasing_id"], row["part"], flags_of(row, config.fidelity)
+    def _measured_parts(self) -> Iterator[tuple[str, int, Row]]:
+        """Rewrite, part and what was measured of it by today's checks."""
+        version = measured_by(self.run.config)
+        for rows in self.run.dataset.in_commits(MEASUREMENTS):
+            for row in rows:
+                if row["part"] != WHOLE and row["measured_by"] == version:
+                    yield row["rephrasing_id"], row["part"], row

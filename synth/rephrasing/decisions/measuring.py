@@ -2,7 +2,8 @@
 
 A rewrite is measured once as a whole and once in each part that was rewritten, and looked through
 once by each gate. No threshold has a say here, so a run with other thresholds measures nothing
-again, and one with another gate runs that gate alone; nothing here costs a request.
+again, and one with another gate runs that gate alone. Nothing here costs a request, unless an
+embedder aligns.
 """
 
 import asyncio
@@ -13,7 +14,9 @@ from records.tables.schemas import Row
 from synth.engine.context import RunContext
 from synth.engine.stages import Item, ItemResult, ShardContext
 from synth.rephrasing.exact.faults import EXACT_VERSION, exact_faults
+from synth.rephrasing.fidelity.alignment import Alignment
 from synth.rephrasing.fidelity.checks import FIDELITY_VERSION, fidelity_of
+from synth.rephrasing.fidelity.embedded import aligned
 from synth.rephrasing.writing.assignment import ENGLISH
 from synth.rephrasing.writing.config import RephraseConfig
 from synth.rephrasing.writing.gates import gate_versions, gates_of
@@ -28,8 +31,12 @@ WHOLE = -1
 
 GATES_TABLE = "rephrasing_gates"
 
-MEASURED_BY = digest(TABLE, FIDELITY_VERSION, EXACT_VERSION)
-"""Version of all that measures: rows of another one are not comparable."""
+
+def measured_by(config: RephraseConfig) -> str:
+    """Version of all that measures: rows of another one are not comparable."""
+    asked = config.align == "embedder"
+    aligned_by = [config.roles["embedder"].identity()] if asked else []
+    return digest(TABLE, FIDELITY_VERSION, EXACT_VERSION, *aligned_by)
 
 
 class MeasuringStage:
@@ -38,6 +45,7 @@ class MeasuringStage:
 
     def __init__(self, run: RunContext[RephraseConfig]) -> None:
         self.run = run
+        self.measured_by = measured_by(run.config)
         self.versions = gate_versions(run.config.gates)
         self.gates = dict(gates_of(run.config.gates))
         self.rewrites = RowBy(run.dataset, "rephrasings", "rephrasing_id")
@@ -47,7 +55,7 @@ class MeasuringStage:
         one for each gate."""
         items = []
         for i in self.rewrites:
-            items.append(Item(digest(self.name, MEASURED_BY, i), {"id": i, "gate": None}))
+            items.append(Item(digest(self.name, self.measured_by, i), {"id": i, "gate": None}))
             for gate, version in self.versions.items():
                 gated = digest(self.name, gate, version, i)
                 items.append(Item(gated, {"id": i, "gate": gate}))
@@ -56,7 +64,13 @@ class MeasuringStage:
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
         rewrite, gate = self.rewrites[item.data["id"]], item.data["gate"]
         if gate is None:
-            return ItemResult({TABLE: await asyncio.to_thread(measurements_of, rewrite)})
+            alignment = None
+            if self.run.config.align == "embedder":
+                source, text = rewrite["source_text"], rewrite["text"]
+                alignment = await aligned(shard.llm, source, text, item=item.item_id, step="align")
+            place = {"measured_by": self.measured_by, "split": rewrite["split"]}
+            rows = await asyncio.to_thread(measurements_of, rewrite, place, alignment)
+            return ItemResult({TABLE: rows})
         row = {
             "rephrasing_id": rewrite["rephrasing_id"],
             "gate": gate,
@@ -67,21 +81,18 @@ class MeasuringStage:
         return ItemResult({GATES_TABLE: [row]})
 
 
-def measurements_of(rewrite: Row) -> list[Row]:
+def measurements_of(rewrite: Row, place: Row, alignment: Alignment | None) -> list[Row]:
     """Rows of `rephrasing_measurements` for a row of `rephrasings`: the whole, then each part that
-    a model has written."""
+    a model has written. `alignment`: an embedder's, of the whole; None: by words."""
     source, text = rewrite["source_text"], rewrite["text"]
-    place = {
-        "rephrasing_id": rewrite["rephrasing_id"],
-        "measured_by": MEASURED_BY,
-        "split": rewrite["split"],
-    }
+    place = place | {"rephrasing_id": rewrite["rephrasing_id"]}
     whole = fidelity_of(
         source,
         text,
         kind=rewrite["kind"],
         language=ENGLISH if rewrite["style"] == TRANSLATE else None,
         answer=rewrite["answer"],
+        alignment=alignment,
     )
     rows = [{**place, "part": WHOLE, **whole.columns(), "exact": []}]
     for part, chunk in enumerate(rewrite["chunks"]):

@@ -2,8 +2,9 @@
 
     measured = fidelity_of(source, rewrite, kind="knowledge").columns()   # stored as it is
     reasons_of(measured, FidelityConfig())   # ["numbers_lost", "contradicted"]
-    verdict(measured, FidelityConfig())      # None: kept, since these are hints
-    flags_of(measured, FidelityConfig())     # ["numbers_lost", "contradicted"]
+    verdict(measured, FidelityConfig())      # None: kept, since these drop nothing
+    flags_of(measured, FidelityConfig())     # []: no hints either, since they say too little
+    asks_judge(measured, FidelityConfig(), key="5d41402a")   # True: the lot falls on it
 
 Reasons are read from what is stored, so that other thresholds need no text. Nothing here asks a
 model: what an embedder found (`embedded.aligned`) is handed in. The judge decides the meaning, part
@@ -15,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from synth.rephrasing.facts.text import ReadText
 from synth.rephrasing.fidelity.alignment import Alignment, aligned_by_words
+from synth.rephrasing.fidelity.choice import doubt_of, is_drawn
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.fidelity.conflicts import Conflict, conflicts_of
 from synth.rephrasing.fidelity.language import UNTOLD, language_of
@@ -68,6 +70,8 @@ class Fidelity(NamedTuple):
     conflicts: tuple[Conflict, ...]
     alignment: Alignment | None
     """None where the texts are in different languages and no embedder aligned them."""
+    doubt: float
+    """See `choice.doubt_of`; 0 where the texts are in different languages."""
     length_ratio: float
     source_language: str
     language: str
@@ -98,6 +102,7 @@ class Fidelity(NamedTuple):
                 "weakest_source": [[score, text[:MAX_CHARS]] for score, text in alignment[3]],
                 "weakest_rewrite": [[score, text[:MAX_CHARS]] for score, text in alignment[4]],
             },
+            "doubt": self.doubt,
             "length_ratio": self.length_ratio,
             "language": {
                 "source": self.source_language,
@@ -149,6 +154,7 @@ def fidelity_of(
         headings=NOT_COMPARED if translated else headings_kept(ours, theirs, both),
         conflicts=conflicts_of(ours, theirs, by_words) if by_words else (),
         alignment=alignment,
+        doubt=doubt_of(ours, theirs, by_words, heard) if by_words else 0.0,
         length_ratio=_length(theirs) / max(1.0, _length(ours)),
         source_language=spoken,
         language=heard,
@@ -169,8 +175,16 @@ def verdict(measured: Measured, config: FidelityConfig) -> str | None:
 
 
 def flags_of(measured: Measured, config: FidelityConfig) -> list[str]:
-    """The reasons that are hints: a judge looks at what they flag."""
-    return [reason for reason in reasons_of(measured, config) if reason not in config.drop_for]
+    """The reasons that are hints: those of `flag_for` that do not drop the rewrite."""
+    hints = set(config.flag_for) - set(config.drop_for)
+    return [reason for reason in reasons_of(measured, config) if reason in hints]
+
+
+def asks_judge(measured: Measured, config: FidelityConfig, *, key: str) -> bool:
+    """Whether the judge is worth a request here, if it is not asked about all parts.
+
+    `key` names the part for the lot (`choice.is_drawn`): the same part is drawn again."""
+    return is_drawn(key, config.drawn_share) or bool(flags_of(measured, config))
 
 
 def reasons_of(measured: Measured, config: FidelityConfig) -> list[str]:
@@ -198,6 +212,7 @@ def _found(m: Measured, config: FidelityConfig) -> list[tuple[str, bool]]:
         ("table_lost", m["tables"]["share"] < config.min_cells),
         ("heading_lost", m["headings"]["share"] < config.min_headings),
         *_of_maths(m["maths"], config),
+        ("doubted", m["doubt"] >= config.doubt_at),
         ("contradicted", any(_counts(conflict, config) for conflict in m["conflicts"])),
         *_of_alignment(m["alignment"], config),
         ("copied", m["overlap"]["copied"] > config.max_copied),

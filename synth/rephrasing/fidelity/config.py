@@ -25,6 +25,7 @@ FlagReason = Literal[
     "formula_added",
     "formula_false",
     "answer_lost",
+    "doubted",
     "contradicted",
     "sentence_lost",
     "sentence_added",
@@ -48,14 +49,35 @@ HARD: tuple[FlagReason, ...] = (
 and stands in the rows by its kind, such as `number_changed`; `unfaithful` is the judge's word."""
 
 
+HINTS: tuple[FlagReason, ...] = (
+    "too_short",
+    "too_long",
+    "quotation_changed",
+    "table_lost",
+    "heading_lost",
+    "misaligned",
+    "doubted",
+)
+"""What a faithful part is hardly ever flagged for, and `doubted`, which other meanings raise more
+often than faithful words do. The other reasons hold as often for faithful parts as for those of
+another meaning (`benchmarks.rewrites.choosing`), so they are measured and flag nothing."""
+
+
 class FidelityConfig(Config):
     """Shares are of the source's facts that the rewrite holds; limits count what it added. What a
-    layer finds drops the rewrite if `drop_for` names its reason; else it is a flag, which the judge
-    looks at where there is one."""
+    layer finds drops the rewrite if `drop_for` names its reason, and is a flag, which the judge
+    looks at where there is one, if `flag_for` names it."""
 
     drop_for: tuple[FlagReason, ...] = HARD
-    """Reasons that drop a rewrite. Those of words alone (`contradicted`, `sentence_added` and the
-    like) hold for every second faithful rewrite: they are hints."""
+    """Reasons that drop a rewrite."""
+    flag_for: tuple[FlagReason, ...] = HINTS
+    """Reasons that flag a part and a rewrite that they do not drop. Those of words alone
+    (`contradicted`, `sentence_added` and the like) hold for every second faithful part."""
+    doubt_at: float = Field(default=0.9, ge=0.0)
+    """How much of a sentence stands in the closest one of the other text, where one of the two
+    alone holds a negation; from here on: `doubted`. Above 1: never."""
+    drawn_share: float = Field(default=0.1, ge=0.0, le=1.0)
+    """Share of all parts that the judge is asked about by lot, whatever they say."""
 
     min_numbers: float = Field(default=1.0, ge=0.0, le=1.0)
     """Share of the numbers kept; below: `numbers_lost`."""

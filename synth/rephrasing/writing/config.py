@@ -155,11 +155,13 @@ class RephraseConfig(JobConfig):
     """How far a rewrite may depart from its source before it is dropped."""
     align: Literal["words", "embedder"] = "words"
     """How sentences of source and rewrite are matched: by their words, which costs nothing, or by
-    the vectors of the role `embedder`, held to `fidelity.min_similarity` alone."""
+    the vectors of the role `embedder`, held to `fidelity.min_similarity` alone. A small embedding
+    model tells changes of meaning no better than words do (docs/results/rewrites_202611.md)."""
     judge: JudgedParts = "flagged"
-    """Parts whose meaning the role `judge` compares with the source: those that a layer flags,
-    where the judge has an endpoint (or stands in `offline.roles`), all, or none. What it finds
-    unfaithful is shown to the rewriter; what it finds faithful is flagged no more."""
+    """Parts whose meaning the role `judge` compares with the source: those that a layer flags and a
+    share by lot (`fidelity.drawn_share`), where the judge has an endpoint (or stands in
+    `offline.roles`), all, or none. What it finds unfaithful is shown to the rewriter; what it finds
+    faithful is flagged no more."""
     calibration: RephrasingTrialConfig = RephrasingTrialConfig()
     """How the judge is tried, where the role `generator` has an endpoint: the offline model writes
     no changes of meaning. No part of an identity: it says how much is tried, not what rows say."""

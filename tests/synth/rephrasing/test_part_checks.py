@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 
 from synth.engine.job_config import OfflineConfig
 from synth.llm.settings.config import RoleConfig
+from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.writing.config import JudgedParts, RephraseConfig
 from synth.rephrasing.writing.instructions import instruction
 from synth.rephrasing.writing.part_checks import PartChecker
@@ -27,11 +27,15 @@ FAITHFUL = (
     " the house, says that wasps visit whatever stays on the branch. September is when most are"
     " ripe, with the exception of years in which spring came late."
 )
-FLAGGED = f"{FAITHFUL} The wasps build nests of grey paper under the old roof beams every summer."
+SHORT = "Most of the pears ripen in September, unless the spring was late."
+"""Flagged: half of the part is gone."""
+DENYING = SOURCE.replace("picks them before", "never picks them before")
 
 
 def judge(*, faithful: bool) -> ScriptedApp:
-    found = [{"part": "", "rewrite": "nests of grey paper", "what": "the part has no nests"}]
+    found = [
+        {"part": "picks them", "rewrite": "never picks them", "what": "the part says she does"}
+    ]
     answer = {
         "number": 1,
         "differences": [] if faithful else found,
@@ -45,9 +49,11 @@ def checks(
     app: ScriptedApp,
     *rewrites: str,
     judged: JudgedParts = "flagged",
-    worth_asking: Collection[str] | None = None,
+    drawn_share: float = 0.0,
+    before: str | None = None,
 ) -> list[PartCheck]:
-    """Of parts that all say the same in the source."""
+    """Of parts that all say the same in the source; `before`: what each was first and is checked
+    before."""
     config = RephraseConfig(judge=judged, offline=OfflineConfig(roles=("judge",)))
     document = "\n\n".join((BEFORE, *(SOURCE for _ in rewrites)))
     starts = [len(BEFORE) + 2 + n * (len(SOURCE) + 2) for n in range(len(rewrites))]
@@ -61,12 +67,14 @@ def checks(
                 document,
                 "knowledge",
                 instruction("styles", "essay"),
-                worth_asking,
+                FidelityConfig(drawn_share=drawn_share),
             )
             parts = [
                 WrittenPart(number, start, SOURCE, rewrite)
                 for number, (start, rewrite) in enumerate(zip(starts, rewrites, strict=True), 1)
             ]
+            if before is not None:
+                await check([part._replace(rewrite=before) for part in parts], step="part-first")
             return await check(parts, step="part-000")
 
     return asyncio.run(run())
@@ -76,32 +84,38 @@ def checked(folder: Path, app: ScriptedApp, rewrite: str, **given: Any) -> PartC
     return checks(folder, app, rewrite, **given)[0]
 
 
-def test_what_nothing_flags_is_not_judged(tmp_path: Path) -> None:
-    app = judge(faithful=False)
-    assert checked(tmp_path, app, SOURCE) == PartCheck()
+def test_what_nothing_speaks_for_is_judged_by_lot_alone(tmp_path: Path) -> None:
+    app = judge(faithful=True)
+    assert checked(tmp_path, app, FAITHFUL) == PartCheck()
     assert app.requests == []
+    assert checked(tmp_path, app, FAITHFUL, drawn_share=1.0) == PartCheck(verdict="faithful")
+
+
+def test_what_was_given_back_is_judged_again(tmp_path: Path) -> None:
+    app = judge(faithful=False)
+    assert checked(tmp_path, app, FAITHFUL, before=DENYING).verdict == "unfaithful"
+    assert len(app.requests) == 2
 
 
 def test_the_judge_overrules_a_flag(tmp_path: Path) -> None:
     app = judge(faithful=True)
-    assert checked(tmp_path, app, FLAGGED) == PartCheck(verdict="faithful")
+    assert checked(tmp_path, app, SHORT) == PartCheck(verdict="faithful")
     asked = app.requests[0]["messages"][1]["content"]
     assert "Reasoned essay." in asked
     assert BEFORE in asked.split("## Part 1\n")[0]
 
 
 def test_an_unfaithful_part_goes_back_with_the_words_that_differ(tmp_path: Path) -> None:
-    found = checked(tmp_path, judge(faithful=False), FLAGGED)
+    found = checked(tmp_path, judge(faithful=False), DENYING)
     assert found.fault is not None
     assert (found.fault.reason, found.fault.is_of_fact) == ("unfaithful", True)
-    assert "nests of grey paper" in found.fault.words
+    assert "never picks them" in found.fault.words
 
 
 def test_without_a_judge_a_flag_stays(tmp_path: Path) -> None:
     app = judge(faithful=False)
-    found = checked(tmp_path, app, FLAGGED, judged="none")
-    assert (found.fault, found.verdict) == (None, None)
-    assert found.flags
+    found = checked(tmp_path, app, SHORT, judged="none")
+    assert found == PartCheck(flags=("too_short",))
     assert app.requests == []
 
 
@@ -119,25 +133,16 @@ def test_all_parts_are_judged_where_that_is_asked_for(tmp_path: Path) -> None:
     assert len(app.requests) == 1
 
 
-def test_flags_that_are_not_worth_asking_about_stay_flags(tmp_path: Path) -> None:
-    app = judge(faithful=False)
-    found = checked(tmp_path, app, FLAGGED, worth_asking=("contradicted",))
-    assert found.flags
-    assert app.requests == []
-    asked = checked(tmp_path, app, FLAGGED, worth_asking=found.flags[:1])
-    assert asked.verdict == "unfaithful"
-
-
 def test_flagged_parts_are_judged_in_one_request(tmp_path: Path) -> None:
     """The faithful part between them is not shown, and each gets its own verdict."""
-    found = {"part": "", "rewrite": "nests of grey paper", "what": "the part has no nests"}
+    found = {"part": "wasps come", "rewrite": "", "what": "the wasps are gone"}
     answer = [
         {"number": 3, "differences": [found], "verdict": "unfaithful"},
         {"number": 1, "differences": [], "verdict": "faithful"},
     ]
     app = ScriptedApp(lambda body: json.dumps({"parts": answer}))
     wrong = FAITHFUL.replace("September", "October")
-    made = checks(tmp_path, app, FLAGGED, SOURCE, FLAGGED, wrong)
+    made = checks(tmp_path, app, SHORT, SOURCE, SHORT, wrong)
     assert [check.verdict for check in made] == ["faithful", None, "unfaithful", None]
     assert [check.fault.reason if check.fault else None for check in made] == [
         *(None, None),

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from synth.rephrasing.fidelity.checks import fidelity_of, flags_of, reasons_of, verdict
+from synth.rephrasing.fidelity.checks import fidelity_of, reasons_of, verdict
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.fidelity.corruptions import CORRUPTORS, Corruption, foreign_sentence
 
@@ -69,7 +69,7 @@ def test_a_foreign_sentence_is_found() -> None:
     made = foreign_sentence(REWRITE, random.Random(1), others=[other])
     assert made is not None
     fidelity = fidelity_of(SOURCE, made.text, kind="knowledge")
-    assert flags_of(fidelity.columns(), FidelityConfig()) == ["sentence_added"]
-    assert verdict(fidelity.columns(), FidelityConfig()) is None, "a hint"
+    assert reasons_of(fidelity.columns(), FidelityConfig()) == ["sentence_added"]
+    assert verdict(fidelity.columns(), FidelityConfig()) is None, "no reason to drop"
     assert fidelity.alignment is not None
     assert fidelity.alignment.weakest_rewrite[0][1] == other
