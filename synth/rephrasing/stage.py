@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from records.digest import digest
 from records.errors import ItemError
 from records.sizes import TOKEN_COUNTER, count_tokens
-from records.store.dataset import ItemStatus
+from records.store.commits import ItemStatus, failed
 from records.tables.schemas import Row
 from records.tables.splits import own_split
 from synth.engine.run import Run
@@ -26,10 +26,10 @@ from synth.rephrasing.fidelity.embedded import aligned
 from synth.rephrasing.fidelity.language import language_of
 from synth.rephrasing.fidelity.part_judge import prompt_version
 from synth.rephrasing.sources.sources import source_of
-from synth.rephrasing.sources.texts import SourceText, TextPosition, TextSource
+from synth.rephrasing.sources.texts import BadRow, SourceText, TextPosition, TextSource
 from synth.rephrasing.structure.chunks import Document, Span, documents_of
 from synth.rephrasing.writing.assignment import ENGLISH, Assigner, Assignment
-from synth.rephrasing.writing.config import RephraseConfig
+from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
 from synth.rephrasing.writing.gates import GATES
 from synth.rephrasing.writing.instructions import TRANSLATE
 from synth.rephrasing.writing.part_checks import PartChecker
@@ -82,9 +82,14 @@ class RephraseStage:
         for number, (config, source) in enumerate(
             zip(self.config.sources, self.sources, strict=True)
         ):
-            for taken, (place, text) in enumerate(source.texts()):
+            taken = 0
+            for place, text in source.texts():
                 if taken == config.max_documents:
                     break
+                if isinstance(text, BadRow):
+                    yield self._bad(config, place, text)
+                    continue
+                taken += 1
                 source_id = source_id_of(text.text)
                 again = seen.get(key := int(source_id, 16), 0)
                 seen[key] = again + 1
@@ -94,11 +99,18 @@ class RephraseStage:
                         at = At(number, place, part, len(spans), span, rewrite, again)
                         yield Item(self._item_id(source_id, at), {"at": at})
 
+    def _bad(self, config: SourceConfig, place: TextPosition, row: BadRow) -> Item:
+        """The item that a row without a text is counted by."""
+        item_id = digest(self.base, row.reason, config.path, place)
+        return Item(item_id, {"unfit": unfit(row.reason, f"{row.name}: {row.words}")})
+
     def _item_id(self, source_id: str, at: At) -> str:
         kind = self.config.sources[at.source].kind
         return digest(self.base, kind, source_id, at.part, at.rewrite, at.again)
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
+        if "unfit" in item.data:
+            return ItemResult({}, item.data["unfit"])
         at: At = item.data["at"]
         if at.again:
             return dropped("repeated_source")
@@ -215,6 +227,11 @@ class RephraseStage:
             "license": reader.license,
             "split": own_split("document", source_id, heldout_share=self.config.heldout_share),
         }
+
+
+def unfit(reason: str, words: str) -> ItemStatus:
+    """Of an item that is dropped before anything is asked for it, with why in words."""
+    return failed(reason, words)._replace(status="dropped")
 
 
 def source_id_of(text: str) -> str:

@@ -1,5 +1,6 @@
 """What a dataset's rewrites came to, in numbers."""
 
+from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ from records.model_names import OFFLINE_MODEL
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.render.yields import yields
+from synth.rephrasing.sources.texts import BAD_ROW_REASONS
 from synth.rephrasing.writing.config import STAGES
 
 
@@ -25,6 +27,8 @@ class RephrasingSummary:
     """A stage each: requested = kept + dropped + failed + pending."""
     drops: list[Row]
     """Why rewrites were dropped."""
+    unfit: list[Row]
+    """Rows of sources that hold no text, by reason, with one `example` each."""
     styles: list[Row]
     """By style: rewrites, kept, and tokens of the text by tokens of the source."""
     perspectives: list[Row]
@@ -50,6 +54,7 @@ def summarise(dataset: Dataset) -> RephrasingSummary:
             totals=_rows(db, _TOTALS)[0],
             yields=[row for row in yields(dataset) if row["stage"] in STAGES],
             drops=_rows(db, _DROPS),
+            unfit=_unfit(dataset),
             styles=_rows(db, _BY.format(name="style")),
             perspectives=_rows(db, _BY.format(name="perspective")),
             sources=_rows(db, _BY.format(name="source_path")),
@@ -73,7 +78,19 @@ def lines(summary: RephrasingSummary) -> list[str]:
     if summary.drops:
         dropped = ", ".join(f"{row['name']} {row['n']}" for row in summary.drops)
         said.append(f"dropped: {dropped}")
+    said += [f"not read: {row['name']} {row['n']}, as {row['example']}" for row in summary.unfit]
     return said
+
+
+def _unfit(dataset: Dataset) -> list[Row]:
+    number: Counter[str] = Counter()
+    example: dict[str, str | None] = {}
+    for statuses in dataset.items_of(STAGES[0]):
+        for status, reason, detail in statuses.values():
+            if status == "dropped" and reason in BAD_ROW_REASONS:
+                number[reason] += 1
+                example.setdefault(reason, detail)
+    return [{"name": r, "n": n, "example": example[r]} for r, n in number.most_common()]
 
 
 def _rows(db: duckdb.DuckDBPyConnection, query: str) -> list[Row]:

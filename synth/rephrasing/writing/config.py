@@ -25,12 +25,15 @@ class SourceConfig(Config):
     """Texts to rewrite."""
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"max_documents"})
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({"config": None})
 
     path: str = Field(min_length=1)
-    """A .parquet, .jsonl, .txt or .md file, a folder of such files, a folder that `datasets` saved,
-    with format = "datasets" a name on the Hugging Face hub, or a built-in source: `cpython` (its
-    language reference and the docstrings of its standard library), `maths` (problems with worked
-    solutions, in several languages)."""
+    """A .parquet, .jsonl, .txt or .md file (the last three may be compressed: .gz, .zst), a folder
+    of such files, a pattern (`data/*.jsonl.zst`), an address of either that `fsspec` opens
+    (`s3://`, `gs://`, `https://`, `hf://`; each kind needs its package), a folder that `datasets`
+    saved, with format = "datasets" a name on the Hugging Face hub, or a built-in source: `cpython`
+    (its language reference and the docstrings of its standard library), `maths` (problems with
+    worked solutions, in several languages)."""
     format: Literal["auto", "datasets"] = "auto"
     """By the path, or the name of a data set."""
     kind: Literal["knowledge", "maths"] = "knowledge"
@@ -41,6 +44,8 @@ class SourceConfig(Config):
     """Of all its texts, where the rows have no column `language`; guessed if neither is there."""
     split: str = "train"
     """Of a data set."""
+    config: str | None = None
+    """Of a data set on the hub that has several, such as a language: `en`."""
     license: str = "unknown"
     """SPDX id of the texts' terms."""
     max_documents: int | None = Field(default=None, ge=1)

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from records.errors import ConfigError
-from synth.rephrasing.sources.files import SEGMENT_BYTES
+from synth.rephrasing.sources.formats import SEGMENT_BYTES
 from synth.rephrasing.sources.sources import source_of
 from synth.rephrasing.sources.texts import SourceText
 from synth.rephrasing.writing.config import SourceConfig
@@ -108,12 +108,14 @@ def test_built_in_sources_are_real_texts(name: str) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ('{"body": "x"}', "'text' .sources.text. is NoneType"),
+        ('{"body": "x"}', "there is no 'text' .sources.text., only body"),
         ("[1]", "a JSON object is wanted"),
         ("{", "no line of JSON"),
     ],
 )
-def test_rows_that_hold_no_text_are_refused(tmp_path: Path, content: str, words: str) -> None:
+def test_a_source_of_which_no_row_holds_a_text_is_refused(
+    tmp_path: Path, content: str, words: str
+) -> None:
     (tmp_path / "t.jsonl").write_text(content)
     with pytest.raises(ConfigError, match=words):
         list(source_of(SourceConfig(path=str(tmp_path / "t.jsonl"))).texts())
