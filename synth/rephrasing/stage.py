@@ -1,13 +1,16 @@
 """The stage `rephrase`: an item is one rewrite of one document.
 
-The plan holds places, no texts: it reads every source once from end to end, and `make` reads the
-document again by its place. Ids hang on the texts themselves, so a text is the same item wherever
-it lies, and a text that stands twice is rewritten once.
+The plan holds places, no texts: it reads every source once from end to end, in windows of so many
+texts of one source, and `make` reads the document again by its place. Which window a text is in
+hangs on its place alone, so that other counts only add items to windows. Ids hang on the texts
+themselves, so a text is the same item wherever it lies, and a text that stands twice is rewritten
+once.
 """
 
 import asyncio
 import hashlib
 from collections.abc import Iterator
+from copy import copy
 from typing import Any, NamedTuple
 
 from records.digest import digest
@@ -25,11 +28,12 @@ from synth.rephrasing.fidelity.checks import Fidelity, fidelity_of, verdict
 from synth.rephrasing.fidelity.embedded import aligned
 from synth.rephrasing.fidelity.language import language_of
 from synth.rephrasing.fidelity.part_judge import prompt_version
+from synth.rephrasing.repeats import TextCounts
 from synth.rephrasing.sources.sources import source_of
 from synth.rephrasing.sources.texts import BadRow, SourceText, TextPosition, TextSource
 from synth.rephrasing.structure.chunks import Document, Span, documents_of
 from synth.rephrasing.writing.assignment import ENGLISH, Assigner, Assignment
-from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
+from synth.rephrasing.writing.config import RephraseConfig
 from synth.rephrasing.writing.gates import GATES
 from synth.rephrasing.writing.instructions import TRANSLATE
 from synth.rephrasing.writing.part_checks import PartChecker
@@ -47,6 +51,11 @@ STAGE_VERSION = 5
 NAME = "rephrase"
 
 UNDETERMINED = "und"
+
+WINDOW_ROWS = 10_000
+WINDOW_CHARS = 50_000_000
+"""Of a window, whichever comes first: what its plan takes of memory, and what a text that is moved
+in its file may move. Part of where shards are found again, so another number plans a run anew."""
 
 
 class At(NamedTuple):
@@ -66,6 +75,8 @@ class At(NamedTuple):
 
 class RephraseStage:
     name = NAME
+    window: int | None = None
+    """Which part of the stage this is; None: all of it."""
 
     def __init__(self, run: Run[RephraseConfig]) -> None:
         self.run = run
@@ -73,35 +84,72 @@ class RephraseStage:
         self.assigner = Assigner(self.config)
         self.sources = [source_of(source) for source in self.config.sources]
         self.base = base_of(self.config, self.assigner)
+        self._items: list[Item] = []
 
     def plan(self) -> list[Item]:
-        return list(self._items())
+        """Of the window that the stage is, else of all."""
+        if self.window is not None:
+            return self._items
+        return [item for window in self.windows() for item in window.plan()]
 
-    def _items(self) -> Iterator[Item]:
-        seen: dict[int, int] = {}
-        for number, (config, source) in enumerate(
-            zip(self.config.sources, self.sources, strict=True)
-        ):
-            taken = 0
-            for place, text in source.texts():
-                if taken == config.max_documents:
-                    break
-                if isinstance(text, BadRow):
-                    yield self._bad(config, place, text)
-                    continue
+    def windows(self) -> Iterator["RephraseStage"]:
+        """The stage in parts, read as they are asked for; at least one."""
+        seen, empty = TextCounts(), True
+        for number, source in enumerate(self.sources):
+            for part, items in enumerate(self._windows_of(number, source, seen)):
+                empty = False
+                yield self._in_window(part * len(self.sources) + number, items)
+        if empty:
+            yield self._in_window(0, [])
+
+    def _in_window(self, number: int, items: list[Item]) -> "RephraseStage":
+        """This stage with a part of its plan; its sources go on from where they were read last."""
+        part = copy(self)
+        part.window, part._items = number, items
+        return part
+
+    def bytes_read(self) -> tuple[int, int]:
+        """How many bytes of the sources the plan has come past, and how many there are; without
+        those of sources that do not know."""
+        known = [found for source in self.sources if (found := source.bytes_read())]
+        return sum(read for read, _ in known), sum(size for _, size in known)
+
+    def _windows_of(
+        self, number: int, source: TextSource, seen: TextCounts
+    ) -> Iterator[list[Item]]:
+        items: list[Item] = []
+        limit = self.config.sources[number].max_documents
+        taken = rows = chars = 0
+        for place, row in source.texts():
+            if taken == limit:
+                break
+            if isinstance(row, BadRow):
+                items.append(self._bad(number, place, row))
+            else:
                 taken += 1
-                source_id = source_id_of(text.text)
-                again = seen.get(key := int(source_id, 16), 0)
-                seen[key] = again + 1
-                spans = documents_of(text.text, most=self.config.max_document_tokens)
-                for part, span in enumerate(spans):
-                    for rewrite in range(self.config.rewrites):
-                        at = At(number, place, part, len(spans), span, rewrite, again)
-                        yield Item(self._item_id(source_id, at), {"at": at})
+                chars += len(row.text)
+                items += self._rewrites(number, place, row.text, seen)
+            rows += 1
+            if rows == WINDOW_ROWS or chars >= WINDOW_CHARS:
+                yield items
+                items, rows, chars = [], 0, 0
+        if items:
+            yield items
 
-    def _bad(self, config: SourceConfig, place: TextPosition, row: BadRow) -> Item:
+    def _rewrites(
+        self, number: int, place: TextPosition, text: str, seen: TextCounts
+    ) -> Iterator[Item]:
+        source_id = source_id_of(text)
+        again = seen.add(int(source_id, 16))
+        spans = documents_of(text, most=self.config.max_document_tokens)
+        for part, span in enumerate(spans):
+            for rewrite in range(self.config.rewrites):
+                at = At(number, place, part, len(spans), span, rewrite, again)
+                yield Item(self._item_id(source_id, at), {"at": at})
+
+    def _bad(self, number: int, place: TextPosition, row: BadRow) -> Item:
         """The item that a row without a text is counted by."""
-        item_id = digest(self.base, row.reason, config.path, place)
+        item_id = digest(self.base, row.reason, self.config.sources[number].path, place)
         return Item(item_id, {"unfit": unfit(row.reason, f"{row.name}: {row.words}")})
 
     def _item_id(self, source_id: str, at: At) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from threading import Lock
 
 from records.errors import ConfigError, ItemError, TransientError
-from synth.rephrasing.sources.formats import reader_of
+from synth.rephrasing.sources.formats import FileReader, reader_of
 from synth.rephrasing.sources.rereading import Rereader
 from synth.rephrasing.sources.rows import RowCheck
 from synth.rephrasing.sources.stored_files import stored_files
@@ -24,6 +24,18 @@ class Files:
         self._files = stored_files(config.path)
         self._rereaders: OrderedDict[int, Rereader] = OrderedDict()
         self._reading = Lock()
+        self._number = 0
+        self._reader: FileReader | None = None
+        """The file that `texts` has come to, and who reads it."""
+
+    def bytes_read(self) -> tuple[int, int] | None:
+        """As `TextSource.bytes_read`; of files on this machine."""
+        sizes = [file.size for file in self._files]
+        known = [size for size in sizes if size is not None]
+        if len(known) < len(sizes):
+            return None
+        passed = self._reader.passed if self._reader is not None else 0
+        return sum(known[: self._number]) + passed, sum(known)
 
     def texts(self) -> Iterator[tuple[TextPosition, SourceRow]]:
         wanted = f"text under {self._config.text!r} (sources.text)"
@@ -31,8 +43,9 @@ class Files:
         for number, file in enumerate(self._files):
             is_text = file.format in (".txt", ".md")
             check = RowCheck(file.path, "UTF-8 text" if is_text else wanted)
+            self._number, self._reader = number, reader_of(file, self._config)
             try:
-                for place, row in reader_of(file, self._config).rows(0):
+                for place, row in self._reader.rows(0):
                     check.add(row)
                     of_all.add(row)
                     yield (number, place), row
@@ -41,6 +54,7 @@ class Files:
             except Exception as error:  # Arrow's, the system's, those of who reads elsewhere
                 raise ConfigError(f"{file.path} cannot be read: {error}") from error
             check.end()
+        self._number, self._reader = len(self._files), None
         of_all.end_of_source()
 
     def read(self, place: TextPosition) -> SourceText:

@@ -5,12 +5,12 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import pyarrow.parquet as pq
 
 from records.errors import ConfigError
-from synth.rephrasing.sources.rows import RowReader, text_of, whole
+from synth.rephrasing.sources.rows import RowReader, text_of
 from synth.rephrasing.sources.stored_files import StoredFile
 from synth.rephrasing.sources.texts import BadRow, SourceRow, SourceText
 from synth.rephrasing.writing.config import SourceConfig
@@ -29,7 +29,14 @@ LONGEST_BYTES = 1 << 24
 """Of one text. A longer line of a file, or a paragraph, is no text."""
 
 
-def reader_of(file: StoredFile, config: SourceConfig) -> RowReader:
+class FileReader(RowReader, Protocol):
+    @property
+    def passed(self) -> int:
+        """Bytes of the file, as it is stored, that the reading under way has come past."""
+        ...
+
+
+def reader_of(file: StoredFile, config: SourceConfig) -> FileReader:
     match file.format:
         case ".parquet":
             return _Parquet(file, config)
@@ -45,12 +52,22 @@ class _Bytes:
     def __init__(self, file: StoredFile, config: SourceConfig) -> None:
         self._file, self._config = file, config
         self.reach, self.begin = file.reach, file.begin
+        self._raw: BinaryIO | None = None
+
+    @property
+    def passed(self) -> int:
+        return 0 if self._raw is None or self._raw.closed else self._raw.tell()
+
+    @contextmanager
+    def _opened(self, start: int) -> Iterator[BinaryIO]:
+        with self._file.raw() as self._raw:
+            yield self._file.unpacked(self._raw, start)
 
 
 class _Lines(_Bytes):
     def rows(self, start: int) -> Iterator[tuple[int, SourceRow]]:
         offset = start
-        with self._file.opened(start) as data:
+        with self._opened(start) as data:
             while line := data.readline(LONGEST_BYTES):
                 size = len(line)
                 name = f"{self._file.name}@{offset}"
@@ -77,7 +94,7 @@ class _Lines(_Bytes):
 class _Segments(_Bytes):
     def rows(self, start: int) -> Iterator[tuple[int, SourceRow]]:
         offset = start
-        with self._file.opened(start) as data:
+        with self._opened(start) as data:
             while segment := _segment(data):
                 size = len(segment)
                 name = f"{self._file.name}@{offset}" if offset else self._file.name
@@ -103,6 +120,11 @@ class _Parquet:
 
     def __init__(self, file: StoredFile, config: SourceConfig) -> None:
         self._file, self._config = file, config
+        self._passed = 0.0
+
+    @property
+    def passed(self) -> int:
+        return int(self._passed * (self._file.size or 0))
 
     def begin(self, place: int) -> int:
         return self._starts[max(0, bisect_right(self._starts, place) - 1)]
@@ -115,6 +137,7 @@ class _Parquet:
                 BATCH_ROWS, row_groups=groups, columns=names, use_threads=False
             ):
                 columns = {name: _values(batch.column(name)) for name in names}
+                self._passed = at / parquet.metadata.num_rows
                 for values in zip(*columns.values(), strict=True):
                     yield at, self._of_row(dict(zip(names, values, strict=True)), at)
                     at += 1

@@ -47,16 +47,11 @@ def text_of(row: Mapping[str, Any], config: SourceConfig, name: str) -> SourceRo
         return BadRow("text_is_no_string", name, words)
     language = row.get("language")
     known = language if isinstance(language, str) and language else config.language
-    return whole(SourceText(text, name, known))
-
-
-def whole(text: SourceText) -> SourceRow:
-    """The text, unless it holds half a character, which JSON can write and UTF-8 cannot."""
     try:
-        text.text.encode()
-    except UnicodeEncodeError as error:
-        return BadRow("not_utf8", text.name, f"half a character is no text: {error.reason}")
-    return text
+        text.encode()
+    except UnicodeEncodeError as error:  # JSON can write half a character, and UTF-8 cannot
+        return BadRow("not_utf8", name, f"half a character is no text: {error.reason}")
+    return SourceText(text, name, known)
 
 
 class RowCheck:

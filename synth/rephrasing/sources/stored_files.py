@@ -57,20 +57,23 @@ class StoredFile:
         """As `RowReader.begin`: a compressed file begins at its beginning."""
         return 0 if self.compression else place
 
-    @contextmanager
-    def opened(self, start: int = 0) -> Iterator[BinaryIO]:
-        """Its bytes, decompressed, from `start` on. The sharpest errors are OSError."""
-        with self.raw() as raw:
-            data = raw
-            if self.compression:
-                native = pa.CompressedInputStream(pa.PythonFile(raw, "r"), self.compression)
-                data = cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, native), BUFFER_BYTES))
-            if start and data.seekable() and not self.compression:
-                data.seek(start)
-            else:
-                while start and (passed := data.read(min(start, REMOTE_BUFFER_BYTES))):
-                    start -= len(passed)
-            yield data
+    @property
+    def size(self) -> int | None:
+        """In bytes, as it is stored; None for a file elsewhere."""
+        return Path(self.path).stat().st_size if self.system is None else None
+
+    def unpacked(self, raw: BinaryIO, start: int) -> BinaryIO:
+        """What `raw` gives, decompressed, from `start` on."""
+        data = raw
+        if self.compression:
+            native = pa.CompressedInputStream(pa.PythonFile(raw, "r"), self.compression)
+            data = cast(BinaryIO, io.BufferedReader(cast(io.RawIOBase, native), BUFFER_BYTES))
+        if start and data.seekable():
+            data.seek(start)
+            return data
+        while start and (passed := data.read(min(start, REMOTE_BUFFER_BYTES))):
+            start -= len(passed)
+        return data
 
     @contextmanager
     def raw(self) -> Iterator[BinaryIO]:

@@ -52,6 +52,9 @@ class DataSet:
             raise self._unreadable(error) from error
         check.end_of_source()
 
+    def bytes_read(self) -> None:
+        """The package does not say."""
+
     def read(self, place: TextPosition) -> SourceText:
         with self._reading:
             try:

@@ -53,6 +53,10 @@ class TextSource(Protocol):
         cannot be read, or of which most rows are bad."""
         ...
 
+    def bytes_read(self) -> tuple[int, int] | None:
+        """How many stored bytes `texts` has come past, and how many there are; None if unknown."""
+        ...
+
     def read(self, place: TextPosition) -> SourceText:
         """One of them. ConfigError if it is not there any more; TransientError where it lies
         elsewhere and cannot be reached."""
