@@ -52,7 +52,9 @@ def main() -> None:
 def make_corpus(path: Path, size: int) -> int:
     """Write texts that differ until there are so many bytes; how many there are."""
     rng = random.Random(0)
-    words = ["".join(rng.choices("abcdefghijklmnoprstuvwy", k=rng.randint(2, 9))) for _ in range(5000)]
+    words = [
+        "".join(rng.choices("abcdefghijklmnoprstuvwy", k=rng.randint(2, 9))) for _ in range(5000)
+    ]
     paragraphs = [" ".join(rng.choices(words, k=100)) + "." for _ in range(2000)]
     texts = written = 0
     with path.open("w") as file:

@@ -23,6 +23,7 @@ from synth.engine.run import Run
 from synth.engine.stages import KEPT, Item, ItemResult, ShardContext, dropped
 from synth.llm.client import LLM
 from synth.prompts.templates import version_of
+from synth.rephrasing.decontamination import Decontaminator, decontaminator_of
 from synth.rephrasing.exact.faults import EXACT_VERSION
 from synth.rephrasing.fidelity.checks import Fidelity, fidelity_of, verdict
 from synth.rephrasing.fidelity.embedded import aligned
@@ -30,6 +31,7 @@ from synth.rephrasing.fidelity.language import language_of
 from synth.rephrasing.fidelity.part_judge import prompt_version
 from synth.rephrasing.repeats import TextCounts
 from synth.rephrasing.sources.sources import source_of
+from synth.rephrasing.sources.stored_files import stored_files
 from synth.rephrasing.sources.texts import BadRow, SourceText, TextPosition, TextSource
 from synth.rephrasing.structure.chunks import Document, Span, documents_of
 from synth.rephrasing.writing.assignment import ENGLISH, Assigner, Assignment
@@ -51,6 +53,9 @@ STAGE_VERSION = 5
 NAME = "rephrase"
 
 UNDETERMINED = "und"
+
+IN_EVALUATION = "in_evaluation"
+"""The reason of a document that shares a run of words with an evaluation."""
 
 WINDOW_ROWS = 10_000
 WINDOW_CHARS = 50_000_000
@@ -85,6 +90,8 @@ class RephraseStage:
         self.sources = [source_of(source) for source in self.config.sources]
         self.base = base_of(self.config, self.assigner)
         self._items: list[Item] = []
+        self._evaluations: Decontaminator | None = None
+        """Read with the first plan."""
 
     def plan(self) -> list[Item]:
         """Of the window that the stage is, else of all."""
@@ -95,12 +102,17 @@ class RephraseStage:
     def windows(self) -> Iterator["RephraseStage"]:
         """The stage in parts, read as they are asked for; at least one."""
         seen, empty = TextCounts(), True
-        for number, source in enumerate(self.sources):
-            for part, items in enumerate(self._windows_of(number, source, seen)):
+        for number in range(len(self.sources)):
+            for window in self.windows_of(number, seen):
                 empty = False
-                yield self._in_window(part * len(self.sources) + number, items)
+                yield window
         if empty:
             yield self._in_window(0, [])
+
+    def windows_of(self, number: int, seen: TextCounts) -> Iterator["RephraseStage"]:
+        """Those of one source; `seen` has the texts before it."""
+        for part, items in enumerate(self._items_of(number, self.sources[number], seen)):
+            yield self._in_window(part * len(self.sources) + number, items)
 
     def _in_window(self, number: int, items: list[Item]) -> "RephraseStage":
         """This stage with a part of its plan; its sources go on from where they were read last."""
@@ -114,9 +126,7 @@ class RephraseStage:
         known = [found for source in self.sources if (found := source.bytes_read())]
         return sum(read for read, _ in known), sum(size for _, size in known)
 
-    def _windows_of(
-        self, number: int, source: TextSource, seen: TextCounts
-    ) -> Iterator[list[Item]]:
+    def _items_of(self, number: int, source: TextSource, seen: TextCounts) -> Iterator[list[Item]]:
         items: list[Item] = []
         limit = self.config.sources[number].max_documents
         taken = rows = chars = 0
@@ -143,9 +153,27 @@ class RephraseStage:
         again = seen.add(int(source_id, 16))
         spans = documents_of(text, most=self.config.max_document_tokens)
         for part, span in enumerate(spans):
+            shared = self._evaluation_in(text[span.start : span.end])
             for rewrite in range(self.config.rewrites):
                 at = At(number, place, part, len(spans), span, rewrite, again)
-                yield Item(self._item_id(source_id, at), {"at": at})
+                item_id = self._item_id(source_id, at)
+                if shared is None:
+                    yield Item(item_id, {"at": at})
+                else:  # another item: without the evaluation the document is rewritten
+                    words = f"{source_id}, part {part}: {shared}"
+                    yield Item(
+                        digest(IN_EVALUATION, item_id), {"unfit": unfit(IN_EVALUATION, words)}
+                    )
+
+    def _evaluation_in(self, document: str) -> str | None:
+        """The words that a document shares with an evaluation, and where."""
+        if not self.config.decontaminate:
+            return None
+        if self._evaluations is None:
+            self._evaluations = decontaminator_of(self.config)
+        if (run := self._evaluations.found(document)) is None:
+            return None
+        return f"characters {run.start} to {run.end}: {document[run.start : run.end]}"
 
     def _bad(self, number: int, place: TextPosition, row: BadRow) -> Item:
         """The item that a row without a text is counted by."""
@@ -290,8 +318,8 @@ def source_id_of(text: str) -> str:
 def base_of(config: RephraseConfig, assigner: Assigner) -> str:
     """What decides every rewrite of a run beside its text."""
     settings: dict[str, Any] = config.identity()
-    for name in ("sources", "selection"):
-        settings.pop(name)
+    for name in ("sources", "selection", "decontaminate", "decontaminate_words"):
+        settings.pop(name, None)
     settings["roles"] = {role: own.identity() for role, own in config.roles_asked().items()}
     return digest(
         NAME,
@@ -306,6 +334,9 @@ def base_of(config: RephraseConfig, assigner: Assigner) -> str:
 
 
 def sources_of(config: RephraseConfig) -> list[TextSource]:
-    """ConfigError for a source that cannot be read, a style or perspective that nobody knows."""
+    """ConfigError for a source or an evaluation that cannot be read, and for a style or perspective
+    that nobody knows."""
     Assigner(config)
+    for path in config.decontaminate:
+        stored_files(path, setting="decontaminate")
     return [source_of(source) for source in config.sources]

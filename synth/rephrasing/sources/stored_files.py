@@ -47,6 +47,8 @@ class StoredFile:
     compression: str | None
     system: Any = None
     """The file system of `fsspec` that has it; None: this machine."""
+    has_ranges: bool = True
+    """Whether who has it gives parts of it; many web servers give it whole."""
 
     @property
     def reach(self) -> int:
@@ -55,7 +57,7 @@ class StoredFile:
 
     def begin(self, place: int) -> int:
         """As `RowReader.begin`: a compressed file begins at its beginning."""
-        return 0 if self.compression else place
+        return 0 if self.compression or not self.has_ranges else place
 
     @property
     def size(self) -> int | None:
@@ -91,11 +93,12 @@ def exists(path: str) -> bool:
     return Path(path).exists() or (has_magic(path) and bool(_matches(path)))
 
 
-def stored_files(path: str) -> list[StoredFile]:
+def stored_files(path: str, *, setting: str = "sources.path") -> list[StoredFile]:
     """Every file that can be read at a path, in the order of their names. ConfigError for none."""
-    found = _remote_files(path) if is_remote(path) else _local_files(path)
+    what = f"{setting} = {path!r}"
+    found = _remote_files(path, what) if is_remote(path) else _local_files(path)
     if not found:
-        raise ConfigError(f"sources.path = {path!r} holds no {FORMATS_SAID}")
+        raise ConfigError(f"{what} holds no {FORMATS_SAID}")
     return found
 
 
@@ -116,8 +119,8 @@ def _local_files(path: str) -> list[StoredFile]:
     return [file for file in files if file is not None]
 
 
-def _remote_files(path: str) -> list[StoredFile]:
-    system, root = _system_of(path)
+def _remote_files(path: str, what: str) -> list[StoredFile]:
+    system, root = _system_of(path, what)
     try:
         if has_magic(root):
             paths = system.glob(root)
@@ -125,20 +128,20 @@ def _remote_files(path: str) -> list[StoredFile]:
             paths = [root]
         else:
             paths = system.find(root)
+        files = [_stored(one, _last_part(one), system) for one in sorted(paths)]
     except Exception as error:  # each file system raises what its library does
-        raise ConfigError(f"sources.path = {path!r} cannot be listed: {error}") from error
-    files = (_stored(one, _last_part(one), system) for one in sorted(paths))
+        raise ConfigError(f"{what} cannot be listed: {error}") from error
     return [file for file in files if file is not None]
 
 
-def _system_of(path: str) -> tuple[Any, str]:
+def _system_of(path: str, what: str) -> tuple[Any, str]:
     from fsspec.core import url_to_fs  # takes 0.1 s, and most sources are here
 
     try:
         return url_to_fs(path)
     except (ImportError, ValueError) as error:
         raise ConfigError(
-            f"sources.path = {path!r} cannot be opened: {error}. Addresses are opened by fsspec, "
+            f"{what} cannot be opened: {error}. Addresses are opened by fsspec, "
             "and each kind has a package of its own: s3:// s3fs, gs:// gcsfs, az:// adlfs, "
             "hf:// huggingface_hub; install it beside this program"
         ) from error
@@ -146,7 +149,12 @@ def _system_of(path: str) -> tuple[Any, str]:
 
 def _stored(path: str, name: str, system: Any = None) -> StoredFile | None:
     kind = _format_of(name)
-    return StoredFile(path, name, *kind, system) if kind is not None else None
+    if kind is None:
+        return None
+    has_ranges = True
+    if system is not None and "https" in system.protocol:
+        has_ranges = system.info(path).get("partial", False)
+    return StoredFile(path, name, *kind, system, has_ranges)
 
 
 def _format_of(name: str) -> tuple[str, str | None] | None:

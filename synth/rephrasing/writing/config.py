@@ -63,7 +63,13 @@ class RephraseConfig(JobConfig):
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = JobConfig.NOT_IDENTITY | {"rewrites"}
     ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType(
-        {**JobConfig.ADDED_LATER, "heldout_share": 0.1, "neighbours": 1}
+        {
+            **JobConfig.ADDED_LATER,
+            "heldout_share": 0.1,
+            "neighbours": 1,
+            "decontaminate": [],
+            "decontaminate_words": 13,
+        }
     )
     KIND: ClassVar[str] = "rephrase"
     STAGES: ClassVar[tuple[str, ...]] = STAGES
@@ -89,6 +95,12 @@ class RephraseConfig(JobConfig):
     heldout_share: float = Field(default=HELDOUT_SHARE, ge=0.0, le=1.0)
     """Share of texts that are held out by their own digest: what is written of them trains nothing
     and is there to score on."""
+    decontaminate: tuple[str, ...] = ()
+    """Files of evaluations, or patterns and addresses as in `sources.path`: all strings in their
+    rows count. A document that shares a run of words with one is dropped before anything is asked
+    (`in_evaluation`)."""
+    decontaminate_words: int = Field(default=13, ge=3, le=100)
+    """Length of the shared run from which a document counts as holding an evaluation."""
     rewrites: int = Field(default=2, ge=1, le=100)
     """Rewrites of each text, no two in the same style and perspective while there are others."""
     styles: tuple[str, ...] = Field(default=("all",), min_length=1)

@@ -5,13 +5,18 @@ import json
 import random
 import tracemalloc
 from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
+import fsspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from records.errors import ConfigError, ItemError
+from records.errors import ConfigError, ItemError, TransientError
 from synth.rephrasing.sources import formats, rereading, stored_files
 from synth.rephrasing.sources.rereading import Rereader
 from synth.rephrasing.sources.sources import source_of
@@ -180,10 +185,14 @@ def test_a_truncated_stream_is_an_error_that_names_the_file(tmp_path: Path) -> N
 
 def test_one_row_group_is_read_by_pages(tmp_path: Path) -> None:
     path = tmp_path / "one_group.parquet"
-    rng = random.Random(0)
-    texts = ["".join(rng.choices("abcdefghij klmnop", k=4000)) for _ in range(500)]
-    rows = [f"{text} {n}" for n in range(40) for text in texts]
-    pq.write_table(pa.table({"text": rows}), path, row_group_size=len(rows), compression="none")
+    rows = [f"{n} " * 800 for n in range(10_000)]
+    pq.write_table(
+        pa.table({"text": rows}),
+        path,
+        row_group_size=len(rows),
+        use_dictionary=False,
+        data_page_size=1 << 16,
+    )
     assert pq.ParquetFile(path).num_row_groups == 1
     size = sum(map(len, rows))
     before = pa.total_allocated_bytes()
@@ -201,3 +210,106 @@ def test_one_row_group_is_read_by_pages(tmp_path: Path) -> None:
 def test_names_that_say_no_format_are_passed_over() -> None:
     told = {name: stored_files._format_of(name) for name in ("a.csv", "a.parquet.gz", "gz", "a.gz")}
     assert set(told.values()) == {None}
+
+
+@pytest.fixture
+def web(tmp_path: Path) -> Iterator[str]:
+    """The address of a server of `tmp_path`, which knows no ranges, as many do not."""
+    handler = partial(Quiet, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *said: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.jsonl.gz", "t.txt.zst", "t.parquet"])
+@pytest.mark.parametrize("kind", ["http", "memory", "file"])
+def test_files_elsewhere_hold_what_they_hold_here(
+    tmp_path: Path, web: str, kind: str, name: str
+) -> None:
+    path = tmp_path / name
+    if name.endswith(".parquet"):
+        pq.write_table(pa.table({"text": TEXTS}), path, row_group_size=90)
+    else:
+        data = lines_of(TEXTS) if "jsonl" in name else "\n\n".join(TEXTS * 20).encode()
+        path.write_bytes(packed(data, path.suffix))
+    memory = fsspec.filesystem("memory")
+    memory.pipe(f"/corpora/{name}", path.read_bytes())
+    addresses = {
+        "http": f"{web}/{name}",
+        "memory": f"memory://corpora/{name[:3]}*",
+        "file": f"file://{tmp_path}",
+    }
+    try:
+        _, wanted = rows_of(path)
+        source = source_of(SourceConfig(path=addresses[kind]))
+        found = list(source.texts())
+        assert found == wanted
+        for place, row in [*found[1::9], *found[::40]]:
+            assert source.read(place) == row
+    finally:
+        memory.rm("/corpora", recursive=True)
+
+
+def test_what_is_not_there_or_wants_a_package_is_told(web: str) -> None:
+    with pytest.raises(ConfigError, match=r"missing\.jsonl' cannot be listed"):
+        source_of(SourceConfig(path=f"{web}/missing.jsonl"))
+    with pytest.raises(ConfigError, match=r"memory://nothing.* holds no \.parquet"):
+        source_of(SourceConfig(path="memory://nothing/*.jsonl"))
+    with pytest.raises(ConfigError, match=r"[Ii]nstall adlfs"):
+        source_of(SourceConfig(path="az://container/t.jsonl"))
+    with pytest.raises(ConfigError, match="Protocol not known: nobody"):
+        source_of(SourceConfig(path="nobody://t.jsonl"))
+
+
+def test_a_server_that_fails_later_has_the_item_tried_again(tmp_path: Path, web: str) -> None:
+    (tmp_path / "t.jsonl.gz").write_bytes(gzip.compress(lines_of(TEXTS)))
+    source = source_of(SourceConfig(path=f"{web}/t.jsonl.gz"))
+    [*_, (place, row)] = source.texts()
+    (tmp_path / "t.jsonl.gz").rename(tmp_path / "away")
+    with pytest.raises(TransientError, match=r"t\.jsonl\.gz cannot be read"):
+        source.read(place)
+    (tmp_path / "away").rename(tmp_path / "t.jsonl.gz")
+    assert source.read(place) == row
+
+
+def test_a_pattern_finds_files_of_this_machine(tmp_path: Path) -> None:
+    for name in ("b.jsonl", "a.jsonl.zst", "c.txt"):
+        (tmp_path / name).write_bytes(packed(lines_of([name]), Path(name).suffix))
+    source = source_of(SourceConfig(path=str(tmp_path / "*.jsonl*")))
+    assert [row[0] for _, row in source.texts()] == ["a.jsonl.zst", "b.jsonl"]
+
+
+def test_a_data_set_is_streamed_by_its_name_of_config(tmp_path: Path) -> None:
+    pytest.importorskip("datasets")
+    for language in ("en", "fr"):
+        (tmp_path / language).mkdir()
+        (tmp_path / language / "train.jsonl").write_bytes(
+            lines_of([f"{language} {n}" for n in range(50)])
+        )
+    card = "".join(
+        f"- config_name: {language}\n  data_files: {language}/train.jsonl\n"
+        for language in ("en", "fr")
+    )
+    (tmp_path / "README.md").write_text(f"---\nconfigs:\n{card}---\n")
+    config = SourceConfig(path=str(tmp_path), format="datasets", config="fr")
+    source = source_of(config)
+    found = list(source.texts())
+    assert [row[0] for _, row in found] == [f"fr {n}" for n in range(50)]
+    for place, row in [*found[::7], *reversed(found[::11])]:
+        assert source.read(place) == row
+    with pytest.raises(ConfigError, match="cannot be read"):
+        list(source_of(config.model_copy(update={"config": "de"})).texts())
+
+
+def test_a_setting_that_is_younger_changes_no_id() -> None:
+    source = SourceConfig(path="a.jsonl")
+    assert "config" not in source.identity()
+    assert source.model_copy(update={"config": "en"}).identity()["config"] == "en"
