@@ -39,7 +39,11 @@ async def run_in_windows(
 
     try:
         while not broken and run.stop_reason is None:
-            window = await asyncio.to_thread(next, windows, None)
+            try:
+                window = await asyncio.to_thread(next, windows, None)
+            except Exception as error:  # such as a file that cannot be read
+                broken.append(error)
+                break
             if window is None:
                 break
             name = window.name

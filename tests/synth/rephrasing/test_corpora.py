@@ -225,7 +225,7 @@ def web(tmp_path: Path) -> Iterator[str]:
 
 
 class Quiet(SimpleHTTPRequestHandler):
-    def log_message(self, *said: object) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         pass
 
 

@@ -1,7 +1,10 @@
 """Windows: a large plan in parts, with the items and rows of the plan as a whole."""
 
+import gzip
 import json
 import random
+import subprocess
+import sys
 import tracemalloc
 from collections import Counter
 from pathlib import Path
@@ -9,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from records.errors import ConfigError
 from records.store.dataset import Dataset, ItemStatus
 from synth.engine.plans import StageReport
 from synth.engine.stages import WINDOW_SHARDS
@@ -167,3 +171,28 @@ def test_the_report_of_a_stage_is_the_sum_of_its_windows() -> None:
     assert whole.reasons == {"a": 4, "declined": 3, "b": 2}
     assert whole.troubles == {"a": 4, "b": 2}
     assert whole.example == "first"
+
+
+@pytest.mark.scale
+def test_a_gigabyte_is_planned_within_half_a_gigabyte_of_memory() -> None:
+    command = [sys.executable, "-m", "benchmarks.bench_corpora", "--bytes", "1e9"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    figures = json.loads(done.stdout)
+    assert figures["items"] == 2 * figures["parameters"]["texts"]
+    assert figures["peak_rss_mb"] < 500
+
+
+def test_a_window_that_cannot_be_read_stops_the_run_once_those_before_it_are_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage, "WINDOW_ROWS", 4)
+    path = tmp_path / "a.jsonl.gz"
+    whole = gzip.compress(corpus(tmp_path / "a.jsonl", 10).read_bytes(), compresslevel=0)
+    path.write_bytes(whole[:-9])
+    with pytest.raises(ConfigError, match=r"a\.jsonl\.gz cannot be read"):
+        run_rephrase(tmp_path / "d", config_of(path))
+    made = len(Dataset.open(tmp_path / "d").item_statuses("rephrase"))
+    assert made in (4, 8)
+    path.write_bytes(whole)
+    [report, _] = run_rephrase(tmp_path / "d", config_of(path))
+    assert (report.requested, report.reused, report.pending) == (11, made, 0)
