@@ -7,8 +7,7 @@ A dataset is one folder:
     tables/<table>/<part>.parquet      zstd; exists for readers once a commit names it
     views.sql                          a DuckDB view per table over the committed parts
     lease.json                         who writes here now (`lease.py`)
-    plans/<run_id>/<stage>.json        the shard plan, written before the first request; of windows
-                                       after the first <stage>@000001.json
+    plans/<run_id>/<stage>.json        the shard plan, written before the first request
     profiles/<run_id>.json             what the run's endpoints can do
     batches/<run_id>.sqlite            which batches of requests the run has under way
     journal/<run_id>/<stage>-00000.sqlite  answers and observations of one shard (`journal.py`)

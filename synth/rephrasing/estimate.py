@@ -12,7 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from records.seeds import share_of
-from synth.engine.job_config import OfflineConfig
+from synth.engine.job_config import OfflineConfig, Role
 from synth.engine.plans import StageReport
 from synth.engine.run import Run
 from synth.engine.stages import Item
@@ -99,7 +99,7 @@ async def make_some(
 
 def as_offline(config: RephraseConfig) -> RephraseConfig:
     """The run as the offline model plays it, asked by the same roles."""
-    judged = ("judge",) if config.asks_judge else ()
+    judged: tuple[Role, ...] = ("judge",) if config.asks_judge else ()
     return config.model_copy(
         update={
             "roles": dict(config.DEFAULT_ROLES),
@@ -126,7 +126,7 @@ async def estimate_of(config: RephraseConfig, run: Run[RephraseConfig]) -> Rephr
     ]
     made_chars = max(1, sum(len(row["source_text"]) for row in rows))
     scale = chars / made_chars
-    used: dict[str, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
+    used: dict[Role, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
     columns = ("role", "prompt_tokens", "completion_tokens")
     for calls in run.dataset.in_commits("llm_calls", columns):
         for call in calls:

@@ -7,7 +7,7 @@ from threading import Lock
 from records.errors import ConfigError, ItemError, TransientError
 from synth.rephrasing.sources.formats import FileReader, reader_of
 from synth.rephrasing.sources.rereading import Rereader
-from synth.rephrasing.sources.rows import RowCheck
+from synth.rephrasing.sources.rows import RowTally
 from synth.rephrasing.sources.stored_files import stored_files
 from synth.rephrasing.sources.texts import BadRow, SourceRow, SourceText, TextPosition
 from synth.rephrasing.writing.config import SourceConfig
@@ -39,10 +39,10 @@ class Files:
 
     def texts(self) -> Iterator[tuple[TextPosition, SourceRow]]:
         wanted = f"text under {self._config.text!r} (sources.text)"
-        of_all = RowCheck(self._config.path, wanted)
+        of_all = RowTally(self._config.path, wanted)
         for number, file in enumerate(self._files):
             is_text = file.format in (".txt", ".md")
-            check = RowCheck(file.path, "UTF-8 text" if is_text else wanted)
+            check = RowTally(file.path, "UTF-8 text" if is_text else wanted)
             self._number, self._reader = number, reader_of(file, self._config)
             try:
                 for place, row in self._reader.rows(0):

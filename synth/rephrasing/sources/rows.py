@@ -54,7 +54,7 @@ def text_of(row: Mapping[str, Any], config: SourceConfig, name: str) -> SourceRo
     return SourceText(text, name, known)
 
 
-class RowCheck:
+class RowTally:
     """Counts the rows of one file. ConfigError once it is clear that the file is something else
     than the settings say."""
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from records.errors import ConfigError, ItemError
 from synth.rephrasing.sources.rereading import Rereader
-from synth.rephrasing.sources.rows import RowCheck, text_of
+from synth.rephrasing.sources.rows import RowTally, text_of
 from synth.rephrasing.sources.texts import BadRow, SourceRow, SourceText, TextPosition
 from synth.rephrasing.writing.config import SourceConfig
 
@@ -41,7 +41,7 @@ class DataSet:
         self._reading = Lock()
 
     def texts(self) -> Iterator[tuple[TextPosition, SourceRow]]:
-        check = RowCheck(self._config.path, f"text under {self._config.text!r} (sources.text)")
+        check = RowTally(self._config.path, f"text under {self._config.text!r} (sources.text)")
         try:
             for number, row in self._reader().rows(0):
                 check.add(row)

@@ -1,6 +1,5 @@
 """Windows: a large plan in parts, with the items and rows of the plan as a whole."""
 
-import gzip
 import json
 import random
 import subprocess
@@ -10,6 +9,8 @@ from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from records.errors import ConfigError
@@ -183,16 +184,14 @@ def test_a_gigabyte_is_planned_within_half_a_gigabyte_of_memory() -> None:
 
 
 def test_a_window_that_cannot_be_read_stops_the_run_once_those_before_it_are_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(stage, "WINDOW_ROWS", 4)
-    path = tmp_path / "a.jsonl.gz"
-    whole = gzip.compress(corpus(tmp_path / "a.jsonl", 10).read_bytes(), compresslevel=0)
-    path.write_bytes(whole[:-9])
-    with pytest.raises(ConfigError, match=r"a\.jsonl\.gz cannot be read"):
-        run_rephrase(tmp_path / "d", config_of(path))
-    made = len(Dataset.open(tmp_path / "d").item_statuses("rephrase"))
-    assert made in (4, 8)
-    path.write_bytes(whole)
-    [report, _] = run_rephrase(tmp_path / "d", config_of(path))
-    assert (report.requested, report.reused, report.pending) == (11, made, 0)
+    wrong = tmp_path / "b.parquet"
+    config = config_of(corpus(tmp_path / "a.jsonl", 6), wrong)
+    pq.write_table(pa.table({"body": [TEXT]}), wrong)
+    with pytest.raises(ConfigError, match=r"b\.parquet has no column 'text'"):
+        run_rephrase(tmp_path / "d", config)
+    assert len(Dataset.open(tmp_path / "d").item_statuses("rephrase")) == 7
+    pq.write_table(pa.table({"text": [f"{TEXT} Another."]}), wrong)
+    [report, _] = run_rephrase(tmp_path / "d", config)
+    assert (report.requested, report.reused, report.pending) == (8, 7, 0)
