@@ -51,7 +51,6 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 WINDOW = "@"
 """Between a stage and the number of a window in the name of a plan."""
-
 _LOGS: dict[tuple[Path, str], CommitLog] = {}
 _LOGS_LOCK = threading.Lock()
 
@@ -280,8 +279,8 @@ class Dataset:
 
     def plan_path(self, run_id: str, stage: str, window: int = 0) -> Path:
         """Of a stage that is planned in windows, each but the first has a name of its own."""
-        name = f"{stage}{WINDOW}{window:06d}" if window else stage
-        return self.root / "plans" / run_id / f"{name}.json"
+        part = f"{WINDOW}{window:06d}" if window else ""
+        return self.root / "plans" / run_id / f"{stage}{part}.json"
 
     def profiles_path(self, run_id: str) -> Path:
         """What a run's endpoints can do (`synth.llm.profiles`)."""

@@ -16,6 +16,9 @@ from records.errors import ConfigError
 from synth.rephrasing.sources.evaluations import evaluation_texts
 from synth.rephrasing.writing.config import RephraseConfig
 
+IN_EVALUATION = "in_evaluation"
+"""The reason of a document that shares a run of words with an evaluation."""
+
 _SPACELESS = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
 _WORD = re.compile(rf"[{_SPACELESS}]|[^\W_{_SPACELESS}]+")
 """A word; of scripts that write no spaces each character is one."""

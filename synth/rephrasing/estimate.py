@@ -132,12 +132,10 @@ async def estimate_of(config: RephraseConfig, run: Run[RephraseConfig]) -> Rephr
         for call in calls:
             for place, n in enumerate((1, call["prompt_tokens"], call["completion_tokens"])):
                 used[call["role"]][place] += n * scale
-    roles = [
-        RoleUsage(
-            role, *sums, config.roles[role].cost_usd(TokenUsage(round(sums[1]), round(sums[2])))
-        )
-        for role, sums in used.items()
-    ]
+    roles = []
+    for role, (requests, prompt, completion) in used.items():
+        usd = config.roles[role].cost_usd(TokenUsage(round(prompt), round(completion)))
+        roles.append(RoleUsage(role, requests, prompt, completion, usd))
     tokens = sum(row["source_tokens"] for row in rows) * scale / config.rewrites
     return RephraseEstimate(round(documents), tokens, beginning.at_least, roles)
 

@@ -23,7 +23,7 @@ from synth.engine.run import Run
 from synth.engine.stages import KEPT, Item, ItemResult, ShardContext, dropped
 from synth.llm.client import LLM
 from synth.prompts.templates import version_of
-from synth.rephrasing.decontamination import Decontaminator, decontaminator_of
+from synth.rephrasing.decontamination import IN_EVALUATION, Decontaminator, decontaminator_of
 from synth.rephrasing.exact.faults import EXACT_VERSION
 from synth.rephrasing.fidelity.checks import Fidelity, fidelity_of, verdict
 from synth.rephrasing.fidelity.embedded import aligned
@@ -53,9 +53,6 @@ STAGE_VERSION = 5
 NAME = "rephrase"
 
 UNDETERMINED = "und"
-
-IN_EVALUATION = "in_evaluation"
-"""The reason of a document that shares a run of words with an evaluation."""
 
 WINDOW_ROWS = 10_000
 WINDOW_CHARS = 50_000_000

@@ -10,6 +10,7 @@ from records.model_names import OFFLINE_MODEL
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.render.yields import yields
+from synth.rephrasing.decontamination import IN_EVALUATION
 from synth.rephrasing.sources.texts import BAD_ROW_REASONS
 from synth.rephrasing.writing.config import STAGES
 
@@ -28,7 +29,8 @@ class RephrasingSummary:
     drops: list[Row]
     """Why rewrites were dropped."""
     unfit: list[Row]
-    """Rows of sources that hold no text, by reason, with one `example` each."""
+    """Rows of sources that hold no text, and documents of evaluations: by reason, with one
+    `example` each."""
     styles: list[Row]
     """By style: rewrites, kept, and tokens of the text by tokens of the source."""
     perspectives: list[Row]
@@ -78,7 +80,7 @@ def lines(summary: RephrasingSummary) -> list[str]:
     if summary.drops:
         dropped = ", ".join(f"{row['name']} {row['n']}" for row in summary.drops)
         said.append(f"dropped: {dropped}")
-    said += [f"not read: {row['name']} {row['n']}, as {row['example']}" for row in summary.unfit]
+    said += [f"left out: {row['name']} {row['n']}, as {row['example']}" for row in summary.unfit]
     return said
 
 
@@ -87,7 +89,7 @@ def _unfit(dataset: Dataset) -> list[Row]:
     example: dict[str, str | None] = {}
     for statuses in dataset.items_of(STAGES[0]):
         for status, reason, detail in statuses.values():
-            if status == "dropped" and reason in BAD_ROW_REASONS:
+            if status == "dropped" and reason in (*BAD_ROW_REASONS, IN_EVALUATION):
                 number[reason] += 1
                 example.setdefault(reason, detail)
     return [{"name": r, "n": n, "example": example[r]} for r, n in number.most_common()]

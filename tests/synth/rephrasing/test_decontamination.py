@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from records.errors import ConfigError
-from synth.rephrasing.decontamination import Decontaminator
-from synth.rephrasing.stage import IN_EVALUATION, RephraseStage
+from synth.rephrasing.decontamination import IN_EVALUATION, Decontaminator
+from synth.rephrasing.stage import RephraseStage
 from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
 
 QUESTION = (

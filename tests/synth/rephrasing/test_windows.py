@@ -99,7 +99,7 @@ def test_windows_change_no_row_and_account_for_every_item(
     counted = next(row for row in yields(dataset) if row["stage"] == "rephrase")
     assert counted["requested"] == report.requested
     assert dict(counted["reasons"]) == report.reasons
-    told = [line for line in lines(summarise(dataset)) if line.startswith("not read")]
+    told = [line for line in lines(summarise(dataset)) if line.startswith("left out")]
     assert len(told) == 1
     assert "null_text 2, as " in told[0]
 
