@@ -40,6 +40,7 @@ from synth.engine.run import Run
 from synth.engine.stages import Stage
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.sources.sources import source_of
+from synth.rephrasing.sources.texts import SourceText
 from synth.rephrasing.stage import RephraseStage
 from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
 
@@ -143,7 +144,8 @@ def config_of(url: str, args: argparse.Namespace, context: str, corpus: Path) ->
 
 def write_corpus(path: Path, size_mb: int) -> int:
     """CPython's documentation over and over, every text a little different; how many there are."""
-    texts = [text.text for _, text in source_of(SourceConfig(path="cpython")).texts()]
+    rows = source_of(SourceConfig(path="cpython")).texts()
+    texts = [row.text for _, row in rows if isinstance(row, SourceText)]
     written = number = 0
     with path.open("w", encoding="utf-8") as out:
         while written < size_mb * 1_000_000:

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from flows.runtime.settings import data_root, flow_keys
+from flows.runtime.settings import data_root, flow_addresses, flow_keys
 from records.errors import ConfigError
 from sandboxes.installing.client_files import is_server_file, servers_in
 from sandboxes.mcp.joining import files_joined, programs_of
@@ -20,6 +20,7 @@ from synth.engine.context import ConfigT
 from synth.engine.job_config import JobConfig
 from synth.llm.settings.endpoints import endpoint_names
 from synth.rephrasing.sources.sources import BUILT_IN, is_on_hub
+from synth.rephrasing.sources.stored_files import is_remote
 
 
 def check_before_reading(values: Any) -> Any:
@@ -65,6 +66,8 @@ def check_parameters(config: JobConfig, dataset: str) -> None:
         if own.ca_file is not None:
             check_paths([(f"roles.{role}.ca_file", own.ca_file)])
     check_paths(_paths(config, dataset))
+    for setting, address in _addresses(config):
+        _check_address(setting, address)
     for server in _own_servers(config):
         for program in programs_of(server):
             _check_server(program)
@@ -89,6 +92,18 @@ def check_paths(paths: Iterable[tuple[str, str]]) -> None:
                 f"{setting} = {path!r} is not inside the data root {root}; a flow that is started "
                 "from the UI reads and writes only there (set SYNTH_DATA_ROOT for another folder)"
             )
+
+
+def _check_address(setting: str, address: str) -> None:
+    """ConfigError for one that is not below an address that flows may read. An address may lead to
+    this machine or its network, and carries whatever keys the machine has for its kind."""
+    below = any(address.startswith(allowed) for allowed in flow_addresses())
+    if not below or "::" in address or ".." in address.split("/"):
+        raise ConfigError(
+            f"{setting} = {address!r} is no address that a flow which is started from the UI may "
+            "read; name its beginning in SYNTH_FLOW_ADDRESSES (commas between, such as "
+            "s3://bucket/folder/) where the flows are served, or copy the files into the data root"
+        )
 
 
 def _own_servers(config: JobConfig) -> Iterator[ServerConfig]:
@@ -125,13 +140,25 @@ def _is_address(host: str) -> bool:
     return True
 
 
+def _addresses(config: JobConfig) -> Iterator[tuple[str, str]]:
+    for source in getattr(config, "sources", ()):
+        if is_remote(source.path):
+            yield "config.sources.path", source.path
+    for path in getattr(config, "decontaminate", ()):
+        if is_remote(path):
+            yield "config.decontaminate", path
+
+
 def _paths(config: JobConfig, dataset: str) -> Iterator[tuple[str, str]]:
     yield "dataset", dataset
     if config.prompts is not None:
         yield "config.prompts", config.prompts.path
     for source in getattr(config, "sources", ()):
-        if source.path not in BUILT_IN and not is_on_hub(source):
+        if source.path not in BUILT_IN and not is_on_hub(source) and not is_remote(source.path):
             yield "config.sources.path", source.path
+    for path in getattr(config, "decontaminate", ()):
+        if not is_remote(path):
+            yield "config.decontaminate", path
     for setting in ("domains", "servers", "code"):
         for name in getattr(config, setting, ()):
             if is_server_file(name):  # else the name of a built-in one

@@ -127,6 +127,7 @@ async def open_run(
                 gateway,
                 servers,
                 progress,
+                on_planned=progress.planned,
                 on_waiting=progress.waiting,
                 retry_failed=retry_failed,
             )

@@ -41,9 +41,17 @@ class StageProgress:
         self._bar_of: dict[str, int] = {}
         self._done: dict[str, int] = {}
         self._totals: dict[str, int] = {}
+        self._planned: dict[str, int] = {}
         self._said_at: dict[str, float] = {}
 
+    def planned(self, stage: str, items: int) -> None:
+        """So many more items of a stage that is planned in windows are to do."""
+        self._planned[stage] = self._planned.get(stage, 0) + items
+
     def __call__(self, stage: str, finished: int, total: int) -> None:
+        if stage in self._planned:
+            total = self._totals[stage] = self._planned[stage]
+            self._done.setdefault(stage, 0)
         if self._totals.get(stage) != total:  # a stage that is planned again counts anew
             self._totals[stage], self._done[stage] = total, 0
         self._done[stage] += finished

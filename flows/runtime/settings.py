@@ -73,6 +73,12 @@ def flow_keys() -> frozenset[str]:
     return frozenset(name.strip() for name in named if name.strip())
 
 
+def flow_addresses() -> tuple[str, ...]:
+    """How addresses begin that flows started from the UI may read texts from."""
+    named = os.environ.get("SYNTH_FLOW_ADDRESSES", "").split(",")
+    return tuple(name.strip() for name in named if name.strip())
+
+
 def live_servers() -> int | None:
     """MCP servers alive at once in a run: `SYNTH_LIVE_SERVERS`; None: what the machine holds."""
     given = os.environ.get("SYNTH_LIVE_SERVERS")

@@ -78,7 +78,7 @@ async def run_stage(run: Run[Any], stage: Stage) -> StageReport:
     reports: dict[int, ShardReport] = {}
 
     limit_s = run.config.stage_seconds.get(stage.name, math.inf)
-    begun = time.monotonic()
+    begun = run.begun_at(stage)
 
     async def one(indexes: Sequence[int]) -> None:
         async with run.turn(stage, plan, indexes):

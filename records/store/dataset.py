@@ -22,7 +22,7 @@ import io
 import re
 import secrets
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,7 +40,7 @@ from records.files import (
     write_atomic,
 )
 from records.store import lease, views
-from records.store.commits import Commit, ItemStatus, Part, commit_path
+from records.store.commits import Commit, ItemStatus, Part, commit_path, read_commit
 from records.store.log import CommitLog, Key, duplicates, keys_in
 from records.store.marker import MARKER, make_dataset, read_marker
 from records.tables.columns import decode, encode, given_columns, spec_of
@@ -49,6 +49,8 @@ from records.tables.schemas import SCHEMA_VERSION, Row, TableSpec
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 """What a run id and a stage may be: both become file names."""
 
+WINDOW = "@"
+"""Between a stage and the number of a window in the name of a plan."""
 _LOGS: dict[tuple[Path, str], CommitLog] = {}
 _LOGS_LOCK = threading.Lock()
 
@@ -237,11 +239,17 @@ class Dataset:
             newest.update(items)
         return {i: status for i, status in newest.items() if status.status != "pending"}
 
-    def items_of(self, stage: str) -> list[dict[str, ItemStatus]]:
-        """What became of items in this stage, by commit, oldest first; read from the files."""
+    def items_of(
+        self, stage: str, of: Collection[str] | None = None
+    ) -> Iterator[dict[str, ItemStatus]]:
+        """What became of items in this stage, by commit, oldest first; read from the files as the
+        iteration goes on. With `of`, only of commits that name one of these items."""
         with self._log.lock:
             self._log.refresh()
-            return list(self._log.items_of(stage))
+            numbers = self._log.commits_of(stage, of)
+        for number in numbers:
+            if commit := read_commit(self.root, number):
+                yield commit.items
 
     def stages(self) -> list[str]:
         """Those that accounted for items, in the order of their first commit."""
@@ -269,8 +277,10 @@ class Dataset:
         """DuckDB in memory with the dataset's views: one per table, `sft` and `rl`."""
         return views.connect(self.root, self.commits())
 
-    def plan_path(self, run_id: str, stage: str) -> Path:
-        return self.root / "plans" / run_id / f"{stage}.json"
+    def plan_path(self, run_id: str, stage: str, window: int = 0) -> Path:
+        """Of a stage that is planned in windows, each but the first has a name of its own."""
+        part = f"{WINDOW}{window:06d}" if window else ""
+        return self.root / "plans" / run_id / f"{stage}{part}.json"
 
     def profiles_path(self, run_id: str) -> Path:
         """What a run's endpoints can do (`synth.llm.profiles`)."""

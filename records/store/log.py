@@ -6,7 +6,7 @@ the first or the thousandth.
 
 import hashlib
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from records.errors import ConfigError, SynthError
-from records.store.commits import Commit, ItemStatus, Part, commit_path, newest_number, read_commit
+from records.store.commits import Commit, Part, commit_path, newest_number, read_commit
 from records.tables.columns import aligned, renamed, spec_of
 from records.tables.renames import REMOVED
 from records.tables.schemas import SCHEMA_VERSION, TableSpec
@@ -31,7 +31,7 @@ class CommitLog:
         self.root = root
         self.lock = threading.RLock()
         self.commits: list[Commit] = []
-        """Without their items, which grow with the dataset: `items_of` reads those again."""
+        """Without their items, which grow with the dataset: `Dataset` reads those again."""
         self.shards: dict[tuple[str, str, int], int] = {}
         """(run_id, stage, shard) -> commit number."""
         self.with_items: set[str] = set()
@@ -44,6 +44,8 @@ class CommitLog:
         """Table -> commit up to which its keys are in `_keys`."""
         self._seen: dict[str, KeyDigests] = {}
         """Table -> every key that any commit brought, for tables that were committed to here."""
+        self._items: dict[str, ItemCommits] = {}
+        """Stage -> where its items are named, for stages that were asked about some of them."""
         self._verified: set[str] = set()
         self._columns: dict[tuple[str, ...], tuple[str, ...]] = {}
 
@@ -89,11 +91,17 @@ class CommitLog:
         )
         return commit.model_copy(update={"items": {}, "parts": parts})
 
-    def items_of(self, stage: str) -> Iterator[dict[str, ItemStatus]]:
-        """What became of the stage's items, commit by commit, oldest first."""
-        for known in self.commits:
+    def commits_of(self, stage: str, items: Collection[str] | None = None) -> list[int]:
+        """Numbers of the commits of a stage, oldest first; with `items`, of those that name one of
+        them, and perhaps of a few more."""
+        if items is None:
+            return [known.number for known in self.commits if known.stage == stage]
+        named = self._items.setdefault(stage, ItemCommits())
+        for known in self.commits[named.up_to :]:
             if known.stage == stage and (commit := read_commit(self.root, known.number)):
-                yield commit.items
+                named.add(list(commit.items), known.number)
+        named.up_to = len(self.commits)
+        return named.of(items)
 
     def taken(self, table: str, new: Sequence[Key]) -> list[Key]:
         """Those of the keys that are committed and those that come twice, in order."""
@@ -206,7 +214,41 @@ class KeyDigests:
         return False
 
 
-def _digests(keys: Sequence[Key]) -> "np.ndarray[Any, np.dtype[np.int64]]":
+class ItemCommits:
+    """Which commits name an item, in 12 bytes for each time."""
+
+    def __init__(self) -> None:
+        self.up_to = 0
+        """Commit up to which items are in."""
+        self._runs: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []
+        """(sorted digests, numbers); each at least twice as long as the next."""
+
+    def add(self, items: Sequence[str], number: int) -> None:
+        self._runs.append(_by_digest(_digests(items), np.full(len(items), number, np.int32)))
+        while len(self._runs) > 1 and len(self._runs[-2][0]) < 2 * len(self._runs[-1][0]):
+            (a, of_a), (b, of_b) = self._runs.pop(), self._runs.pop()
+            self._runs.append(_by_digest(np.concatenate([a, b]), np.concatenate([of_a, of_b])))
+
+    def of(self, items: Collection[str]) -> list[int]:
+        """Numbers of the commits, in order."""
+        wanted = np.unique(_digests(items))
+        found: set[int] = set()
+        for digests, numbers in self._runs:
+            first = np.searchsorted(digests, wanted, "left")
+            last = np.searchsorted(digests, wanted, "right")
+            for start, end in zip(first[first < last], last[first < last], strict=True):
+                found.update(numbers[start:end].tolist())
+        return sorted(found)
+
+
+def _by_digest(
+    digests: "np.ndarray[Any, Any]", numbers: "np.ndarray[Any, Any]"
+) -> "tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]":
+    order = np.argsort(digests, kind="stable")
+    return digests[order], numbers[order]
+
+
+def _digests(keys: Collection[Key]) -> "np.ndarray[Any, np.dtype[np.int64]]":
     """Python's own, which holds within one process."""
     return np.fromiter(map(hash, keys), dtype=np.int64, count=len(keys))
 

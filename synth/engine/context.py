@@ -3,7 +3,7 @@
 The run's own process has one, and so has every process that makes shards for it.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -28,6 +28,8 @@ class RunContext(Generic[ConfigT]):
     """Where live MCP servers come from."""
     on_progress: Callable[[str, int, int], None]
     """Called with (stage, items finished, items to do) as work goes on."""
+    on_planned: Callable[[str, int], None] = lambda stage, items: None
+    """Called with (stage, items) as more items to do of a stage in windows are planned."""
     on_waiting: Callable[[str, str | None], None] = lambda endpoint, words: None
     """Called with an endpoint and what the run waits for while it is gone, every few seconds; with
     None for the words once it is over."""
@@ -56,10 +58,13 @@ class RunContext(Generic[ConfigT]):
             self.planned[stage] = planned_before(path, stage)
         return self.planned[stage]
 
-    def committed_items(self, stage: str, *, reopens: bool = True) -> CommittedItems:
-        """What became of a stage's items so far, in this run or another of the dataset."""
+    def committed_items(
+        self, stage: str, *, reopens: bool = True, of: Collection[str] | None = None
+    ) -> CommittedItems:
+        """What became of a stage's items so far, in this run or another of the dataset; with `of`,
+        of these items at least, without reading the commits that name none of them."""
         attempts = self.config.around_attempts if reopens else 1
-        return CommittedItems.of(self.dataset.items_of(stage), attempts)
+        return CommittedItems.of(self.dataset.items_of(stage, of), attempts)
 
     def left_pending(self, stage: str) -> set[str]:
         """Items of a stage that were tried in vain for what is around them, and are not done."""

@@ -2,7 +2,7 @@
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from records.errors import PendingError, SynthError
@@ -64,7 +64,8 @@ class StagePlan:
     """Every item of the stage, in the order of its plan."""
     items: dict[str, Item]
     """Those of them that are wanted, by id: all, but in a pilot."""
-    shards: list[list[str]]
+    shards: Mapping[int, list[str]]
+    """By index, which is unique among the shards of the stage."""
     done: dict[str, ItemStatus]
     """Items that nothing more is done for, by commits before this plan, of this run or another."""
     vain: dict[str, ItemStatus]
@@ -80,8 +81,7 @@ class StagePlan:
     """Indexes of the shards with an item to make."""
 
     def __post_init__(self) -> None:
-        indexes = range(len(self.shards))
-        opened = [index for index in indexes if any(map(self._is_open, self.shards[index]))]
+        opened = [i for i, shard in self.shards.items() if any(map(self._is_open, shard))]
         object.__setattr__(self, "open_shards", opened)
 
     @property
@@ -194,6 +194,31 @@ class StageReport:
             vain=dict(Counter(s.reason for s in mine if s.reason and s.status == "pending")),
             troubles=dict(troubles.most_common()),
             examples=examples,
+        )
+
+    @classmethod
+    def of_windows(cls, reports: Sequence["StageReport"]) -> "StageReport":
+        """Of a stage, from those of its windows."""
+
+        def total(name: str) -> int:
+            return sum(getattr(report, name) for report in reports)
+
+        def counts(name: str) -> dict[str, int]:
+            found = sum((Counter(getattr(report, name)) for report in reports), Counter[str]())
+            return dict(found.most_common())
+
+        return cls(
+            stage=reports[0].stage,
+            requested=total("requested"),
+            kept=total("kept"),
+            dropped=total("dropped"),
+            failed=total("failed"),
+            pending=total("pending"),
+            reused=total("reused"),
+            reasons=counts("reasons"),
+            vain=counts("vain"),
+            troubles=counts("troubles"),
+            examples={r: words for one in reversed(reports) for r, words in one.examples.items()},
         )
 
     def row(self) -> dict[str, str | int]:

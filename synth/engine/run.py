@@ -6,6 +6,7 @@ answers included.
 """
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass, field
@@ -22,7 +23,14 @@ from synth.engine.plans import (
     StageReport,
     left_pending,
 )
-from synth.engine.stages import Item, Stage, StopReason, plan_shards, write_planned
+from synth.engine.stages import (
+    WINDOW_SHARDS,
+    Item,
+    Stage,
+    StopReason,
+    plan_shards,
+    write_planned,
+)
 from synth.llm.budget import Budget
 from synth.llm.endpoint.gate import Gate
 from synth.llm.profiles import ModelAt, write_profiles
@@ -38,6 +46,10 @@ class Run(RunContext[ConfigT]):
     """Set by `open_run` once there is one: an executor asks the run for budget and endpoints."""
     reports: dict[str, StageReport] = field(default_factory=dict, init=False)
     """Of the stages that this invocation has come to, by name; the newest of each."""
+    _begun: dict[str, float] = field(default_factory=dict, init=False)
+    """When the first window of a stage was begun, by the monotonic clock."""
+    window_reports: dict[str, dict[int, StageReport]] = field(default_factory=dict, init=False)
+    """Of stages that are run in windows, by window."""
     vain: dict[str, dict[str, ItemStatus]] = field(default_factory=dict, init=False)
     """Stage -> the items that this invocation has tried in vain for what is around them."""
 
@@ -70,24 +82,40 @@ class Run(RunContext[ConfigT]):
         if getattr(stage, "needs_all", False):
             self.require_all(stage.name)
         planned = stage.plan()
-        path = self.dataset.plan_path(self.run_id, stage.name)
-        self.planned[stage.name] = ids = [item.item_id for item in planned]
-        write_planned(path, ids)
+        window = _window_of(stage)
+        path = self.dataset.plan_path(self.run_id, stage.name, window or 0)
+        ids = [item.item_id for item in planned]
+        if window is None:
+            self.planned[stage.name] = ids
+            write_planned(path, ids)
         items = {item.item_id: item for n, item in enumerate(planned) if only(n, item)}
-        known = self.committed_items(stage.name, reopens=getattr(stage, "reopens", True))
+        known = self.committed_items(
+            stage.name,
+            reopens=getattr(stage, "reopens", True),
+            of=None if window is None else items.keys(),
+        )
         done = known.done
         if self.retry_failed:
             done = {i: status for i, status in done.items() if status.status != "failed"}
         ready = [item for item in items.values() if item.waits_for is None]
-        return StagePlan(
+        shards = plan_shards(path, ready, done=set(done), shard_size=self.config.shard_size)
+        plan = StagePlan(
             planned=planned,
             items=items,
-            shards=plan_shards(path, ready, done=set(done), shard_size=self.config.shard_size),
+            shards=dict(enumerate(shards, (window or 0) * WINDOW_SHARDS)),
             done=done,
             vain=dict(self.vain.get(stage.name, {})),
             retry_numbers=known.retry_numbers,
             vain_attempts=known.vain_attempts,
         )
+        if window is not None:
+            self.on_planned(stage.name, sum(len(plan.open_items(i)) for i in plan.open_shards))
+        return plan
+
+    def begun_at(self, stage: Stage) -> float:
+        """When the stage was begun, by the monotonic clock: now, or with its first window."""
+        now = time.monotonic()
+        return now if _window_of(stage) is None else self._begun.setdefault(stage.name, now)
 
     def require_all(self, what: str | None = None) -> None:
         """PendingError where this invocation has tried an item in vain. `what` comes next and would
@@ -156,7 +184,17 @@ class Run(RunContext[ConfigT]):
     def stage_report(
         self, stage: Stage, plan: StagePlan, reports: Sequence[ShardReport]
     ) -> StageReport:
-        """Every item of the stage by its newest status."""
+        """Every item of the stage by its newest status; of one that is run in windows, of all that
+        were made so far."""
         made = {i: status for report in reports for i, status in report.statuses.items()}
-        self.reports[stage.name] = report = StageReport.of(stage.name, plan, made)
+        report = StageReport.of(stage.name, plan, made)
+        if (window := _window_of(stage)) is not None:
+            windows = self.window_reports.setdefault(stage.name, {})
+            windows[window] = report
+            report = StageReport.of_windows(list(windows.values()))
+        self.reports[stage.name] = report
         return report
+
+
+def _window_of(stage: Stage) -> int | None:
+    return getattr(stage, "window", None)

@@ -18,6 +18,9 @@ from records.store.journal import ShardJournal
 from records.tables.schemas import Row
 from synth.llm.client import LLM
 
+WINDOW_SHARDS = 10_000_000
+"""Indexes that the shards of one window of a stage may have."""
+
 KEPT = ItemStatus("kept", None)
 
 StopReason = BudgetError | ConfigError | UnavailableError
@@ -71,6 +74,10 @@ class Stage(Protocol):
     # One with `needs_all = True` looks at everything that the stages before it made, so it waits
     # until no item of theirs is pending for what was around it: a decision over less would be
     # another one.
+    #
+    # One with a number `window` is a part of its stage, which is too large to be planned as a whole
+    # (`synth.engine.windows`): it has a plan of its own, and shards that are numbered from
+    # `window * WINDOW_SHARDS` on.
     #
     # One with `reopens = False` decides what all items after it are. What an earlier version of the
     # program committed as failed by what was around it stays so there: with it, whatever was made

@@ -1,10 +1,14 @@
 """What became of every item: requested = kept + dropped + failed + pending."""
 
 import json
+from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
-from records.store.dataset import Dataset, ItemStatus
+import numpy as np
+
+from records.store.dataset import WINDOW, Dataset, ItemStatus
 from records.tables.schemas import Row
 
 
@@ -16,37 +20,77 @@ def yields(dataset: Dataset) -> list[Row]:
     item.
     """
     stages = dict.fromkeys(dataset.stages())
-    planned: dict[str, set[str]] = {}
+    planned: dict[str, list[Path]] = {}
     for path in sorted(dataset.root.glob("plans/*/*.json")):
-        for shard in json.loads(path.read_text()):
-            planned.setdefault(path.stem, set()).update(shard)
-    found = []
-    for stage in [*stages, *sorted(planned.keys() - stages.keys())]:
-        statuses: dict[str, ItemStatus] = {}
-        for items in dataset.items_of(stage):
-            statuses.update(items)
-        counts = Counter(status.status for status in statuses.values())
-        pending = counts["pending"] + len(planned.get(stage, set()) - statuses.keys())
-        reasons = Counter(s.reason for s in statuses.values() if s.reason)
-        found.append(
-            {
-                "stage": stage,
-                "requested": len(statuses) + pending - counts["pending"],
-                "kept": counts["kept"],
-                "dropped": counts["dropped"],
-                "failed": counts["failed"],
-                "pending": pending,
-                "reasons": reasons.most_common(),
-                "example": _example(statuses.values()),
-            }
-        )
-    return found
+        planned.setdefault(path.stem.partition(WINDOW)[0], []).append(path)
+    return [
+        _yield(dataset, stage, planned.get(stage, []))
+        for stage in [*stages, *sorted(planned.keys() - stages.keys())]
+    ]
 
 
-def _example(statuses: Iterable[ItemStatus]) -> str:
-    """One item's words about what most often failed, or kept items pending; foreign text."""
-    troubled = [s for s in statuses if s.status in ("failed", "pending") and s.detail]
-    if not troubled:
-        return ""
-    [(worst, _)] = Counter(s.reason for s in troubled).most_common(1)
-    return next(f"{s.reason}: {s.detail}" for s in troubled if s.reason == worst)
+def _yield(dataset: Dataset, stage: str, plans: Iterable[Path]) -> Row:
+    made = _NewestStatuses()
+    for items in dataset.items_of(stage):
+        made.add(items)
+    counts = made.counts()
+    by_status: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
+    for (status, reason), number in counts.items():
+        by_status[status] += number
+        reasons.update({reason: number} if reason else {})
+    left = made.not_in(plans)
+    return {
+        "stage": stage,
+        "requested": by_status.total() + left,
+        "kept": by_status["kept"],
+        "dropped": by_status["dropped"],
+        "failed": by_status["failed"],
+        "pending": by_status["pending"] + left,
+        "reasons": reasons.most_common(),
+        "example": made.example(),
+    }
+
+
+class _NewestStatuses:
+    """What became of each item, in 12 bytes an item, since a stage may have millions; words are
+    kept of those in trouble."""
+
+    def __init__(self) -> None:
+        self._digests, self._codes = array("q"), array("i")
+        self._code_of: dict[tuple[str, str | None], int] = {}
+        self._words: dict[str, ItemStatus] = {}
+
+    def add(self, items: Mapping[str, ItemStatus]) -> None:
+        """What a commit says, later than those before it."""
+        for item, status in items.items():
+            what = status.status, status.reason
+            self._digests.append(hash(item))
+            self._codes.append(self._code_of.setdefault(what, len(self._code_of)))
+            if status.status in ("failed", "pending") and status.detail:
+                self._words[item] = status
+            else:
+                self._words.pop(item, None)
+
+    def counts(self) -> dict[tuple[str, str | None], int]:
+        """(status, reason) -> items of which it is the newest, in the order of items."""
+        digests = np.asarray(self._digests, np.int64)[::-1]
+        _, last = np.unique(digests, return_index=True)
+        newest = np.asarray(self._codes, np.int32)[::-1][last]
+        numbers = np.bincount(newest, minlength=len(self._code_of))
+        return {what: int(numbers[code]) for what, code in self._code_of.items() if numbers[code]}
+
+    def not_in(self, plans: Iterable[Path]) -> int:
+        """How many items of the plans no commit names."""
+        wanted = array("q")
+        for path in plans:
+            wanted.extend(hash(i) for shard in json.loads(path.read_text()) for i in shard)
+        planned = np.asarray(wanted, np.int64)
+        return len(np.setdiff1d(planned, np.asarray(self._digests, np.int64)))
+
+    def example(self) -> str:
+        """One item's words about what most often failed, or kept items pending; foreign text."""
+        if not self._words:
+            return ""
+        [(worst, _)] = Counter(s.reason for s in self._words.values()).most_common(1)
+        return next(f"{s.reason}: {s.detail}" for s in self._words.values() if s.reason == worst)

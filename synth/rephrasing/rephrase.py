@@ -1,11 +1,12 @@
 """A whole rephrasing: the rewrites, then measurements, verdicts and decisions on all of them."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 
 from synth.engine.plans import StageReport
 from synth.engine.run import Run
 from synth.engine.stages import Stage
+from synth.engine.windows import run_in_windows
 from synth.rephrasing.calibration.stage import RephrasingTrialStage
 from synth.rephrasing.decisions.deciding import DecisionStage
 from synth.rephrasing.decisions.judging import JudgingStage
@@ -16,6 +17,11 @@ from synth.rephrasing.writing.parts import fitting
 
 log = logging.getLogger(__name__)
 
+READING = "sources, MB"
+"""Shown beside the stages: how far the sources are read."""
+
+WORTH_SHOWING_MB = 64
+
 RunRephraseStage = Callable[[Run[RephraseConfig], Stage], Awaitable[StageReport]]
 """Makes the open items of a stage and commits them; it decides how they are scheduled."""
 
@@ -23,7 +29,8 @@ RunRephraseStage = Callable[[Run[RephraseConfig], Stage], Awaitable[StageReport]
 async def rephrase(run: Run[RephraseConfig], run_stage: RunRephraseStage) -> list[StageReport]:
     """A report per stage."""
     _tell_of_room(run.config)
-    return [await run_stage(run, RephraseStage(run)), *await decide(run, run_stage)]
+    rewritten = await run_in_windows(run, _windows(run), run_stage)
+    return [rewritten, *await decide(run, run_stage)]
 
 
 async def decide(run: Run[RephraseConfig], run_stage: RunRephraseStage) -> list[StageReport]:
@@ -46,3 +53,13 @@ def _tell_of_room(config: RephraseConfig) -> None:
             config.chunk_tokens,
             wanted,
         )
+
+
+def _windows(run: Run[RephraseConfig]) -> Iterator[Stage]:
+    stage, shown_mb = RephraseStage(run), 0
+    for window in stage.windows():
+        read_mb, all_mb = (n // 1_000_000 for n in stage.bytes_read())
+        if all_mb >= WORTH_SHOWING_MB and read_mb > shown_mb:
+            run.on_progress(READING, read_mb - shown_mb, all_mb)
+            shown_mb = read_mb
+        yield window

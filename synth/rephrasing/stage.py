@@ -1,23 +1,28 @@
 """The stage `rephrase`: an item is one rewrite of one document.
 
-The plan holds places, no texts: it reads every source once from end to end, and `make` reads the
-document again by its place. Ids hang on the texts themselves, so a text is the same item wherever
-it lies, and a text that stands twice is rewritten once.
+The plan holds places, no texts: it reads every source once from end to end, in windows of so many
+texts of one source, and `make` reads the document again by its place. Which window a text is in
+hangs on its place alone, so that other counts only add items to windows. Ids hang on the texts
+themselves, so a text is the same item wherever it lies, and a text that stands twice is rewritten
+once.
 """
 
 import asyncio
 import hashlib
 from collections.abc import Iterator
+from copy import copy
 from typing import Any, NamedTuple
 
 from records.digest import digest
 from records.errors import ItemError
 from records.sizes import TOKEN_COUNTER, count_tokens
+from records.store.commits import ItemStatus, failed
 from records.tables.schemas import Row
 from records.tables.splits import own_split
 from synth.engine.run import Run
 from synth.engine.stages import Item, ItemResult, ShardContext, dropped
 from synth.prompts.templates import version_of
+from synth.rephrasing.decontamination import IN_EVALUATION, Decontaminator, decontaminator_of
 from synth.rephrasing.exact.faults import EXACT_VERSION
 from synth.rephrasing.fidelity.choice import CHOICE_VERSION
 from synth.rephrasing.fidelity.language import language_of
@@ -28,8 +33,10 @@ from synth.rephrasing.fidelity.part_judge import (
     prompt_version,
     verdict_row,
 )
+from synth.rephrasing.repeats import TextCounts
 from synth.rephrasing.sources.sources import source_of
-from synth.rephrasing.sources.texts import SourceText, TextPosition, TextSource
+from synth.rephrasing.sources.stored_files import stored_files
+from synth.rephrasing.sources.texts import BadRow, SourceText, TextPosition, TextSource
 from synth.rephrasing.structure.chunks import Document, Span, documents_of
 from synth.rephrasing.writing.assignment import Assigner, Assignment
 from synth.rephrasing.writing.config import RephraseConfig
@@ -43,7 +50,10 @@ from synth.rephrasing.writing.parts import (
     Written,
 )
 
-DECIDED_LATER = ("selection", "fidelity", "gates", "heldout_share", "align")
+DECIDED_LATER = (
+    *("selection", "fidelity", "gates", "heldout_share", "align"),
+    *("decontaminate", "decontaminate_words"),
+)
 """Settings of what is made of the rewrites: they write no text, so they change no item."""
 
 STAGE_VERSION = 6
@@ -52,6 +62,11 @@ STAGE_VERSION = 6
 NAME = "rephrase"
 
 UNDETERMINED = "und"
+
+WINDOW_ROWS = 10_000
+WINDOW_CHARS = 50_000_000
+"""Of a window, whichever comes first: what its plan takes of memory, and what a text that is moved
+in its file may move. Part of where shards are found again, so another number plans a run anew."""
 
 
 class At(NamedTuple):
@@ -71,6 +86,8 @@ class At(NamedTuple):
 
 class RephraseStage:
     name = NAME
+    window: int | None = None
+    """Which part of the stage this is; None: all of it."""
 
     def __init__(self, run: Run[RephraseConfig]) -> None:
         self.run = run
@@ -80,26 +97,96 @@ class RephraseStage:
         self.genres = GenreFinder()
         self.base = base_of(self.config, self.assigner)
         self.judge_id = judge_id_of(self.config.roles["judge"])
+        self._items: list[Item] = []
+        self._evaluations: Decontaminator | None = None
+        """Read with the first plan."""
 
     def plan(self) -> list[Item]:
-        return list(self._items())
+        """Of the window that the stage is, else of all."""
+        if self.window is not None:
+            return self._items
+        return [item for window in self.windows() for item in window.plan()]
 
-    def _items(self) -> Iterator[Item]:
-        seen: dict[int, int] = {}
-        for number, (config, source) in enumerate(
-            zip(self.config.sources, self.sources, strict=True)
-        ):
-            for taken, (place, text) in enumerate(source.texts()):
-                if taken == config.max_documents:
-                    break
-                source_id = source_id_of(text.text)
-                again = seen.get(key := int(source_id, 16), 0)
-                seen[key] = again + 1
-                spans = documents_of(text.text, most=self.config.max_document_tokens)
-                for part, span in enumerate(spans):
-                    for rewrite in range(self.config.rewrites):
-                        at = At(number, place, part, len(spans), span, rewrite, again)
-                        yield Item(self._item_id(source_id, at), {"at": at})
+    def windows(self) -> Iterator["RephraseStage"]:
+        """The stage in parts, read as they are asked for; at least one."""
+        seen, empty = TextCounts(), True
+        for number in range(len(self.sources)):
+            for window in self.windows_of(number, seen):
+                empty = False
+                yield window
+        if empty:
+            yield self._in_window(0, [])
+
+    def windows_of(self, number: int, seen: TextCounts) -> Iterator["RephraseStage"]:
+        """Those of one source; `seen` has the texts before it."""
+        for part, items in enumerate(self._items_of(number, self.sources[number], seen)):
+            yield self._in_window(part * len(self.sources) + number, items)
+
+    def _in_window(self, number: int, items: list[Item]) -> "RephraseStage":
+        """This stage with a part of its plan; its sources go on from where they were read last."""
+        part = copy(self)
+        part.window, part._items = number, items
+        return part
+
+    def bytes_read(self) -> tuple[int, int]:
+        """How many bytes of the sources the plan has come past, and how many there are; without
+        those of sources that do not know."""
+        known = [found for source in self.sources if (found := source.bytes_read())]
+        return sum(read for read, _ in known), sum(size for _, size in known)
+
+    def _items_of(self, number: int, source: TextSource, seen: TextCounts) -> Iterator[list[Item]]:
+        items: list[Item] = []
+        limit = self.config.sources[number].max_documents
+        taken = rows = chars = 0
+        for place, row in source.texts():
+            if taken == limit:
+                break
+            if isinstance(row, BadRow):
+                items.append(self._bad(number, place, row))
+            else:
+                taken += 1
+                chars += len(row.text)
+                items += self._rewrites(number, place, row.text, seen)
+            rows += 1
+            if rows == WINDOW_ROWS or chars >= WINDOW_CHARS:
+                yield items
+                items, rows, chars = [], 0, 0
+        if items:
+            yield items
+
+    def _rewrites(
+        self, number: int, place: TextPosition, text: str, seen: TextCounts
+    ) -> Iterator[Item]:
+        source_id = source_id_of(text)
+        again = seen.add(int(source_id, 16))
+        spans = documents_of(text, most=self.config.max_document_tokens)
+        for part, span in enumerate(spans):
+            shared = self._evaluation_in(text[span.start : span.end])
+            for rewrite in range(self.config.rewrites):
+                at = At(number, place, part, len(spans), span, rewrite, again)
+                item_id = self._item_id(source_id, at)
+                if shared is None:
+                    yield Item(item_id, {"at": at})
+                else:  # another item: without the evaluation the document is rewritten
+                    words = f"{source_id}, part {part}: {shared}"
+                    yield Item(
+                        digest(IN_EVALUATION, item_id), {"unfit": unfit(IN_EVALUATION, words)}
+                    )
+
+    def _evaluation_in(self, document: str) -> str | None:
+        """The words that a document shares with an evaluation, and where."""
+        if not self.config.decontaminate:
+            return None
+        if self._evaluations is None:
+            self._evaluations = decontaminator_of(self.config)
+        if (run := self._evaluations.found(document)) is None:
+            return None
+        return f"characters {run.start} to {run.end}: {document[run.start : run.end]}"
+
+    def _bad(self, number: int, place: TextPosition, row: BadRow) -> Item:
+        """The item that a row without a text is counted by."""
+        item_id = digest(self.base, row.reason, self.config.sources[number].path, place)
+        return Item(item_id, {"unfit": unfit(row.reason, f"{row.name}: {row.words}")})
 
     def _item_id(self, source_id: str, at: At) -> str:
         source = self.config.sources[at.source]
@@ -107,6 +194,8 @@ class RephraseStage:
         return digest(self.base, *decided, source_id, at.part, at.rewrite, at.again)
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
+        if "unfit" in item.data:
+            return ItemResult({}, item.data["unfit"])
         at: At = item.data["at"]
         if at.again:
             return dropped("repeated_source")
@@ -203,6 +292,11 @@ class RephraseStage:
         }
 
 
+def unfit(reason: str, words: str) -> ItemStatus:
+    """Of an item that is dropped before anything is asked for it, with why in words."""
+    return failed(reason, words)._replace(status="dropped")
+
+
 def source_id_of(text: str) -> str:
     """Of a text's content alone; its split hangs on it."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -229,6 +323,9 @@ def base_of(config: RephraseConfig, assigner: Assigner) -> str:
 
 
 def sources_of(config: RephraseConfig) -> list[TextSource]:
-    """ConfigError for a source that cannot be read, a style or perspective that nobody knows."""
+    """ConfigError for a source or an evaluation that cannot be read, and for a style or perspective
+    that nobody knows."""
     Assigner(config)
+    for path in config.decontaminate:
+        stored_files(path, setting="decontaminate")
     return [source_of(source) for source in config.sources]

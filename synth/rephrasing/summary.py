@@ -1,5 +1,6 @@
 """What a dataset's rewrites came to, in numbers."""
 
+from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -10,6 +11,8 @@ from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.render.yields import yields
 from synth.rephrasing.calibration.report import RephrasingTrialReport, trial_reports
+from synth.rephrasing.decontamination import IN_EVALUATION
+from synth.rephrasing.sources.texts import BAD_ROW_REASONS
 from synth.rephrasing.writing.config import STAGES
 
 
@@ -26,6 +29,9 @@ class RephrasingSummary:
     """A stage each: requested = kept + dropped + failed + pending."""
     drops: list[Row]
     """Why rewrites were dropped."""
+    unfit: list[Row]
+    """Rows of sources that hold no text, and documents of evaluations: by reason, with one
+    `example` each."""
     styles: list[Row]
     """By style: rewrites, kept, and tokens of the text by tokens of the source."""
     perspectives: list[Row]
@@ -53,6 +59,7 @@ def summarise(dataset: Dataset) -> RephrasingSummary:
             totals=_rows(db, _TOTALS)[0],
             yields=[row for row in yields(dataset) if row["stage"] in STAGES],
             drops=_rows(db, _DROPS),
+            unfit=_unfit(dataset),
             styles=_rows(db, _BY.format(name="style")),
             perspectives=_rows(db, _BY.format(name="perspective")),
             sources=_rows(db, _BY.format(name="source_path")),
@@ -77,7 +84,19 @@ def lines(summary: RephrasingSummary) -> list[str]:
     if summary.drops:
         dropped = ", ".join(f"{row['name']} {row['n']}" for row in summary.drops)
         said.append(f"dropped: {dropped}")
+    said += [f"left out: {row['name']} {row['n']}, as {row['example']}" for row in summary.unfit]
     return [*said, *(trial.text for trial in summary.trials)]
+
+
+def _unfit(dataset: Dataset) -> list[Row]:
+    number: Counter[str] = Counter()
+    example: dict[str, str | None] = {}
+    for statuses in dataset.items_of(STAGES[0]):
+        for status, reason, detail in statuses.values():
+            if status == "dropped" and reason in (*BAD_ROW_REASONS, IN_EVALUATION):
+                number[reason] += 1
+                example.setdefault(reason, detail)
+    return [{"name": r, "n": n, "example": example[r]} for r, n in number.most_common()]
 
 
 def _rows(db: duckdb.DuckDBPyConnection, query: str) -> list[Row]:

@@ -2,13 +2,14 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App
 
 from flows.cli.shared.money import NO_MONEY, Money
-from flows.cli.shared.options import DatasetOption, Flag, Json, Set
+from flows.cli.shared.options import DatasetOption, Flag, Json, Set, at_least
 from flows.cli.shared.output import say
+from records.errors import ConfigError
 
 if TYPE_CHECKING:
     from synth.rephrasing.writing.config import RephraseConfig
@@ -23,6 +24,8 @@ def rephrase(
     *,
     dataset: DatasetOption = None,
     dry_run: Flag = False,
+    estimate: Flag = False,
+    pilot: Annotated[int | None, at_least(1)] = None,
     json_: Json = False,
     money: Money = NO_MONEY,
     set_: Set = [],  # noqa: B006
@@ -43,8 +46,14 @@ def rephrase(
         Check everything with a handful of texts and the offline model, in a folder of its own
         beside the dataset, and spend nothing. Prints each hosted role's first request as it would
         be sent, unless the summary is printed as JSON.
+    estimate
+        Read the beginning of each source and print how many documents there are and what rewriting
+        them takes: requests, tokens and USD by role. No request is sent.
+    pilot
+        Rewrite only so many documents, drawn from the beginning of each source, and print what
+        became of them and what a million kept tokens cost. The run goes on from there.
     json_
-        Print the summary as a JSON object.
+        Print the summary, or the estimate, as a JSON object.
     set_
         A setting to change, such as `--set rewrites=10`; may be given several times.
     """
@@ -56,6 +65,17 @@ def rephrase(
     loaded = validate_as(RephraseConfig, values, where=str(config))
     path = dataset_path(dataset)
     command = f"synth rephrase {config}"
+    if sum((dry_run, estimate, pilot is not None)) > 1:
+        raise ConfigError("--dry-run, --estimate and --pilot are three things to do: give one")
+    if estimate or pilot is not None:
+        from flows.cli.shared.estimating_rephrase import print_rephrase_estimate, run_pilot
+
+        if pilot is None:
+            print_rephrase_estimate(loaded, command=f"{command} --estimate", json_=json_)
+        else:
+            command = f"{command} --pilot {pilot}"
+            run_pilot(loaded, path, documents=pilot, command=command, json_=json_)
+        return
     if not dry_run:
         run_rephrase(loaded, path, command=command, json_=json_)
         return

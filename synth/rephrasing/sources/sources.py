@@ -4,7 +4,8 @@ from pathlib import Path
 
 from records.errors import ConfigError
 from synth.rephrasing.sources.built_in import CPython, MathsProblems
-from synth.rephrasing.sources.files import SUFFIXES, Files
+from synth.rephrasing.sources.files import Files
+from synth.rephrasing.sources.stored_files import FORMATS_SAID, exists, is_remote
 from synth.rephrasing.sources.tables import DataSet, is_saved
 from synth.rephrasing.sources.texts import TextSource
 from synth.rephrasing.writing.config import SourceConfig
@@ -14,7 +15,11 @@ BUILT_IN = {"cpython": CPython, "maths": MathsProblems}
 
 def is_on_hub(config: SourceConfig) -> bool:
     """Whether the source is a name that nothing on this machine has."""
-    return config.format == "datasets" and not Path(config.path).exists()
+    return (
+        config.format == "datasets"
+        and not is_remote(config.path)
+        and not Path(config.path).exists()
+    )
 
 
 def source_of(config: SourceConfig) -> TextSource:
@@ -24,10 +29,11 @@ def source_of(config: SourceConfig) -> TextSource:
         return DataSet(config)
     if config.path in BUILT_IN:
         return BUILT_IN[config.path]()
-    if path.exists():
+    if is_remote(config.path) or exists(config.path):
         return Files(config)
     raise ConfigError(
-        f"sources.path = {config.path!r} is neither a {', '.join(SUFFIXES)} file, a folder of such "
-        f"files, a data set saved on disk nor one of {', '.join(BUILT_IN)}; a name on the Hugging "
-        'Face hub wants format = "datasets"'
+        f"sources.path = {config.path!r} is neither a {FORMATS_SAID}, a folder of such files, a "
+        "pattern that finds some, an address such as s3://bucket/folder, a data set saved on disk "
+        f"nor one of {', '.join(BUILT_IN)}; a name on the Hugging Face hub wants "
+        'format = "datasets"'
     )

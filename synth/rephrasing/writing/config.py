@@ -32,13 +32,17 @@ class SourceConfig(Config):
     """Texts to rewrite."""
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"max_documents"})
-    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({"genre": None, "styles": None})
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType(
+        {"genre": None, "styles": None, "config": None}
+    )
 
     path: str = Field(min_length=1)
-    """A .parquet, .jsonl, .txt or .md file, a folder of such files, a folder that `datasets` saved,
-    with format = "datasets" a name on the Hugging Face hub, or a built-in source: `cpython` (its
-    language reference and the docstrings of its standard library), `maths` (problems with worked
-    solutions, in several languages)."""
+    """A .parquet, .jsonl, .txt or .md file (the last three may be compressed: .gz, .zst), a folder
+    of such files, a pattern (`data/*.jsonl.zst`), an address of either that `fsspec` opens
+    (`s3://`, `gs://`, `https://`, `hf://`; each kind needs its package), a folder that `datasets`
+    saved, with format = "datasets" a name on the Hugging Face hub, or a built-in source: `cpython`
+    (its language reference and the docstrings of its standard library), `maths` (problems with
+    worked solutions, in several languages)."""
     format: Literal["auto", "datasets"] = "auto"
     """By the path, or the name of a data set."""
     kind: Literal["knowledge", "maths"] = "knowledge"
@@ -49,6 +53,8 @@ class SourceConfig(Config):
     """Of all its texts, where the rows have no column `language`; guessed if neither is there."""
     split: str = "train"
     """Of a data set."""
+    config: str | None = None
+    """Of a data set on the hub that has several, such as a language: `en`."""
     license: str = "unknown"
     """SPDX id of the texts' terms."""
     genre: str | None = None
@@ -103,6 +109,8 @@ class RephraseConfig(JobConfig):
             "heldout_share": 0.1,
             "neighbours": 1,
             "parts_per_request": 1,
+            "decontaminate": [],
+            "decontaminate_words": 13,
         }
     )
     KIND: ClassVar[str] = "rephrase"
@@ -130,6 +138,12 @@ class RephraseConfig(JobConfig):
     heldout_share: float = Field(default=HELDOUT_SHARE, ge=0.0, le=1.0)
     """Share of texts that are held out by their own digest: what is written of them trains nothing
     and is there to score on."""
+    decontaminate: tuple[str, ...] = ()
+    """Files of evaluations, or patterns and addresses as in `sources.path`: all strings in their
+    rows count. A document that shares a run of words with one is dropped before anything is asked
+    (`in_evaluation`)."""
+    decontaminate_words: int = Field(default=13, ge=3, le=100)
+    """Length of the shared run from which a document counts as holding an evaluation."""
     rewrites: int = Field(default=2, ge=1, le=100)
     """Rewrites of each text, no two in the same style and perspective while there are others."""
     styles: tuple[str, ...] = Field(default=("all",), min_length=1)

@@ -16,7 +16,7 @@ from records.errors import ConfigError
 from synth.engine.job_config import JobConfig
 from synth.llm.settings.endpoints import endpoint_settings
 from synth.pipeline.config import RunConfig
-from synth.rephrasing.writing.config import RephraseConfig
+from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
 
 
 @pytest.fixture(autouse=True)
@@ -200,3 +200,34 @@ def test_a_flow_takes_ready_endpoints_and_what_a_command_has_read(tmp_path: Path
 
 def flow_config(flow: Flow[..., Any]) -> type[JobConfig]:
     return type(inspect.signature(flow.fn).parameters["config"].default)
+
+
+@pytest.mark.parametrize(
+    ("address", "allowed"),
+    [
+        ("s3://ours/corpus/*.jsonl", True),
+        ("s3://ours/corpus/../keys/a.jsonl", False),
+        ("s3://theirs/a.jsonl", False),
+        ("file:///etc/a.txt", False),
+        ("zip://a.txt::file:///etc/a.zip", False),
+        ("simplecache::s3://ours/corpus/a.jsonl", False),
+        ("http://127.0.0.1:8080/a.jsonl", False),
+    ],
+)
+def test_addresses_are_refused_unless_the_server_allows_them(
+    address: str, allowed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configs = [
+        RephraseConfig(sources=(SourceConfig(path=address),)),
+        RephraseConfig(decontaminate=(address,)),
+    ]
+    for config in configs:
+        with pytest.raises(ConfigError, match="SYNTH_FLOW_ADDRESSES"):
+            check_parameters(config, "data/demo")
+    monkeypatch.setenv("SYNTH_FLOW_ADDRESSES", "s3://ours/corpus/, gs://other/")
+    for config in configs:
+        if allowed:
+            check_parameters(config, "data/demo")
+        else:
+            with pytest.raises(ConfigError, match="SYNTH_FLOW_ADDRESSES"):
+                check_parameters(config, "data/demo")

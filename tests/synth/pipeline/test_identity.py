@@ -101,7 +101,14 @@ ADDED: dict[type[JobConfig], list[str]] = {
         "judging.minimum_quality.min_control_accept=0.6",
         OWN_PROMPTS,
     ],
-    RephraseConfig: ["heldout_share=0.2", "neighbours=2", "parts_per_request=2", OWN_PROMPTS],
+    RephraseConfig: [
+        "heldout_share=0.2",
+        "neighbours=2",
+        "parts_per_request=2",
+        "decontaminate=['a.jsonl']",
+        "decontaminate_words=8",
+        OWN_PROMPTS,
+    ],
     EvolveConfig: [
         "derived_share=0.5",
         "described_together=3",

@@ -8,12 +8,20 @@ import pyarrow.parquet as pq
 import pytest
 
 from records.errors import ConfigError
-from synth.rephrasing.sources.files import SEGMENT_BYTES
+from synth.rephrasing.sources.formats import SEGMENT_BYTES
 from synth.rephrasing.sources.sources import source_of
-from synth.rephrasing.sources.texts import SourceText
+from synth.rephrasing.sources.texts import SourceText, TextPosition, TextSource
 from synth.rephrasing.writing.config import SourceConfig
 
 TEXTS = [f"Text {n} holds \u00e9 and \u4e2d, {'much ' * n}indeed." for n in range(700)]
+
+
+def texts_in(source: TextSource) -> list[tuple[TextPosition, SourceText]]:
+    """Of a source without a bad row."""
+    found = list(source.texts())
+    good = [(place, row) for place, row in found if isinstance(row, SourceText)]
+    assert len(good) == len(found)
+    return good
 
 
 def parquet(folder: Path) -> Path:
@@ -48,7 +56,7 @@ def saved_splits(folder: Path) -> Path:
 @pytest.mark.parametrize("kind", [parquet, jsonl, saved, saved_splits])
 def test_rows_come_in_order_and_again_by_their_place(tmp_path: Path, kind) -> None:
     config = SourceConfig(path=str(kind(tmp_path)), text="body")
-    found = list(source_of(config).texts())
+    found = texts_in(source_of(config))
     assert [text.text for _, text in found] == TEXTS
     assert {text.language for _, text in found} == {"en"}
     later = source_of(config)
@@ -58,7 +66,7 @@ def test_rows_come_in_order_and_again_by_their_place(tmp_path: Path, kind) -> No
 
 def test_a_split_that_is_not_there_is_refused(tmp_path: Path) -> None:
     path = str(saved_splits(tmp_path))
-    [(_, text)] = source_of(SourceConfig(path=path, text="body", split="test")).texts()
+    [(_, text)] = texts_in(source_of(SourceConfig(path=path, text="body", split="test")))
     assert text.text == "of the other split"
     with pytest.raises(ConfigError, match="cannot be read: 'validation'"):
         list(source_of(SourceConfig(path=path, text="body", split="validation")).texts())
@@ -70,7 +78,7 @@ def test_plain_text_is_read_in_segments_that_end_with_a_paragraph(tmp_path: Path
     whole = "\n\n".join(paragraphs)
     (tmp_path / "long.txt").write_text(whole, encoding="utf-8")
     source = source_of(SourceConfig(path=str(tmp_path), language="fr"))
-    found = list(source.texts())
+    found = texts_in(source)
     assert "".join(text.text for _, text in found) == whole
     sizes = [len(text.text.encode()) for _, text in found]
     assert len(sizes) > 5
@@ -97,7 +105,7 @@ def test_a_folder_is_all_of_its_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", [pytest.param("cpython", marks=pytest.mark.slow), "maths"])
 def test_built_in_sources_are_real_texts(name: str) -> None:
     source = source_of(SourceConfig(path=name))
-    found = list(source.texts())
+    found = texts_in(source)
     assert len(found) >= 200
     assert all(text.text.strip() for _, text in found)
     assert len({text.name for _, text in found}) == len(found)
@@ -108,12 +116,14 @@ def test_built_in_sources_are_real_texts(name: str) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ('{"body": "x"}', "'text' .sources.text. is NoneType"),
+        ('{"body": "x"}', "there is no 'text' .sources.text., only body"),
         ("[1]", "a JSON object is wanted"),
         ("{", "no line of JSON"),
     ],
 )
-def test_rows_that_hold_no_text_are_refused(tmp_path: Path, content: str, words: str) -> None:
+def test_a_source_of_which_no_row_holds_a_text_is_refused(
+    tmp_path: Path, content: str, words: str
+) -> None:
     (tmp_path / "t.jsonl").write_text(content)
     with pytest.raises(ConfigError, match=words):
         list(source_of(SourceConfig(path=str(tmp_path / "t.jsonl"))).texts())
