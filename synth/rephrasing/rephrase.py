@@ -28,7 +28,7 @@ RunRephraseStage = Callable[[Run[RephraseConfig], Stage], Awaitable[StageReport]
 
 async def rephrase(run: Run[RephraseConfig], run_stage: RunRephraseStage) -> list[StageReport]:
     """A report per stage."""
-    _tell_of_room(run.config)
+    tell_of_room(run.config)
     rewritten = await run_in_windows(run, _windows(run), run_stage)
     return [rewritten, *await decide(run, run_stage)]
 
@@ -40,7 +40,7 @@ async def decide(run: Run[RephraseConfig], run_stage: RunRephraseStage) -> list[
     return [await run_stage(run, stage(run)) for stage in stages]
 
 
-def _tell_of_room(config: RephraseConfig) -> None:
+def tell_of_room(config: RephraseConfig) -> None:
     """Says, once a run, where answers have no room for as many parts as are asked for."""
     wanted, room = config.parts_per_request, config.roles["rewriter"].max_tokens
     number = fitting([config.chunk_tokens] * wanted, wanted, room)

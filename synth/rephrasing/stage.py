@@ -22,7 +22,6 @@ from records.tables.splits import own_split
 from synth.engine.run import Run
 from synth.engine.stages import Item, ItemResult, ShardContext, dropped
 from synth.prompts.templates import version_of
-from synth.rephrasing.decontamination import IN_EVALUATION, Decontaminator, decontaminator_of
 from synth.rephrasing.exact.faults import EXACT_VERSION
 from synth.rephrasing.fidelity.choice import CHOICE_VERSION
 from synth.rephrasing.fidelity.language import language_of
@@ -34,6 +33,11 @@ from synth.rephrasing.fidelity.part_judge import (
     verdict_row,
 )
 from synth.rephrasing.repeats import TextCounts
+from synth.rephrasing.sources.decontamination import (
+    IN_EVALUATION,
+    Decontaminator,
+    decontaminator_of,
+)
 from synth.rephrasing.sources.sources import source_of
 from synth.rephrasing.sources.stored_files import stored_files
 from synth.rephrasing.sources.texts import BadRow, SourceText, TextPosition, TextSource
@@ -179,9 +183,7 @@ class RephraseStage:
             return None
         if self._evaluations is None:
             self._evaluations = decontaminator_of(self.config)
-        if (run := self._evaluations.found(document)) is None:
-            return None
-        return f"characters {run.start} to {run.end}: {document[run.start : run.end]}"
+        return self._evaluations.shared(document)
 
     def _bad(self, number: int, place: TextPosition, row: BadRow) -> Item:
         """The item that a row without a text is counted by."""

@@ -11,7 +11,7 @@ from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.render.yields import yields
 from synth.rephrasing.calibration.report import RephrasingTrialReport, trial_reports
-from synth.rephrasing.decontamination import IN_EVALUATION
+from synth.rephrasing.sources.decontamination import IN_EVALUATION
 from synth.rephrasing.sources.texts import BAD_ROW_REASONS
 from synth.rephrasing.writing.config import STAGES
 

@@ -18,13 +18,12 @@ from records.tables.splits import own_split
 from synth.engine.context import RunContext
 from synth.engine.stages import Item, ItemResult, ShardContext
 from synth.rephrasing.calibration.report import status_in
-from synth.rephrasing.decisions.measuring import GATES_TABLE, WHOLE, measured_by
+from synth.rephrasing.decisions.measuring import GATES_TABLE, WHOLE, gates_in, measured_by
 from synth.rephrasing.decisions.measuring import TABLE as MEASUREMENTS
 from synth.rephrasing.decisions.similarity import near_repeats, sketch
 from synth.rephrasing.fidelity.checks import flags_of, verdict
 from synth.rephrasing.fidelity.part_judge import VERDICTS, judge_id_of
 from synth.rephrasing.writing.config import RephraseConfig
-from synth.rephrasing.writing.gates import gate_versions
 
 STAGE_VERSION = 1
 """Raised when the same measurements and verdicts would be decided about otherwise."""
@@ -52,6 +51,7 @@ class DecisionStage:
 
     def __init__(self, run: RunContext[RephraseConfig]) -> None:
         self.run = run
+        self.gates = gates_in(run.config)
         with run.config.prompts_in_use():
             self.judge_id = (
                 judge_id_of(run.config.roles["judge"]) if run.config.asks_judge else None
@@ -71,7 +71,7 @@ class DecisionStage:
             self.name,
             STAGE_VERSION,
             *settings,
-            gate_versions(config.gates),
+            {name: gate.version for name, gate in self.gates.items()},
             measured_by(config),
             self.judge_id if self._judge_counts() else None,
             known.hexdigest(),
@@ -156,13 +156,13 @@ class DecisionStage:
 
     def _gated(self) -> dict[str, str]:
         """Rewrite -> the first gate of the settings that finds something in it."""
-        versions = gate_versions(self.run.config.gates)
-        order = list(versions)
+        order = list(self.gates)
         found: dict[str, str] = {}
         for rows in self.run.dataset.in_commits(GATES_TABLE):
             for row in rows:
                 gate, i = row["gate"], row["rephrasing_id"]
-                if row["found"] is None or versions.get(gate) != row["version"]:
+                known = self.gates.get(gate)
+                if row["found"] is None or known is None or known.version != row["version"]:
                     continue
                 if i not in found or order.index(gate) < order.index(found[i]):
                     found[i] = gate

@@ -7,6 +7,7 @@ embedder aligns.
 """
 
 import asyncio
+from typing import NamedTuple
 
 from records.digest import digest
 from records.reading.lookup import RowBy
@@ -17,9 +18,10 @@ from synth.rephrasing.exact.faults import EXACT_VERSION, exact_faults
 from synth.rephrasing.fidelity.alignment import Alignment
 from synth.rephrasing.fidelity.checks import FIDELITY_VERSION, fidelity_of
 from synth.rephrasing.fidelity.embedded import aligned
+from synth.rephrasing.sources.decontamination import IN_EVALUATION, decontaminator_of
 from synth.rephrasing.writing.assignment import ENGLISH
 from synth.rephrasing.writing.config import RephraseConfig
-from synth.rephrasing.writing.gates import gate_versions, gates_of
+from synth.rephrasing.writing.gates import TextGate, gate_versions, gates_of
 from synth.rephrasing.writing.instructions import TRANSLATE
 from synth.rephrasing.writing.parts import is_written
 
@@ -39,6 +41,22 @@ def measured_by(config: RephraseConfig) -> str:
     return digest(TABLE, FIDELITY_VERSION, EXACT_VERSION, *aligned_by)
 
 
+class RunGate(NamedTuple):
+    version: str
+    find: TextGate
+
+
+def gates_in(config: RephraseConfig) -> dict[str, RunGate]:
+    """What each rewrite of a run is looked through for, by the reason of the drop: its gates in
+    their order, then the evaluations that nothing may be taken from."""
+    versions = gate_versions(config.gates)
+    gates = {name: RunGate(versions[name], find) for name, find in gates_of(config.gates)}
+    if config.decontaminate:
+        evaluations = decontaminator_of(config)
+        gates[IN_EVALUATION] = RunGate(evaluations.version, evaluations.shared)
+    return gates
+
+
 class MeasuringStage:
     name = "rephrasing-measurements"
     runs_in_workers = True
@@ -46,8 +64,7 @@ class MeasuringStage:
     def __init__(self, run: RunContext[RephraseConfig]) -> None:
         self.run = run
         self.measured_by = measured_by(run.config)
-        self.versions = gate_versions(run.config.gates)
-        self.gates = dict(gates_of(run.config.gates))
+        self.gates = gates_in(run.config)
         self.rewrites = RowBy(run.dataset, "rephrasings", "rephrasing_id")
 
     def plan(self) -> list[Item]:
@@ -56,9 +73,9 @@ class MeasuringStage:
         items = []
         for i in self.rewrites:
             items.append(Item(digest(self.name, self.measured_by, i), {"id": i, "gate": None}))
-            for gate, version in self.versions.items():
-                gated = digest(self.name, gate, version, i)
-                items.append(Item(gated, {"id": i, "gate": gate}))
+            for name, gate in self.gates.items():
+                gated = digest(self.name, name, gate.version, i)
+                items.append(Item(gated, {"id": i, "gate": name}))
         return items
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
@@ -74,8 +91,8 @@ class MeasuringStage:
         row = {
             "rephrasing_id": rewrite["rephrasing_id"],
             "gate": gate,
-            "version": self.versions[gate],
-            "found": await asyncio.to_thread(self.gates[gate], rewrite["text"]),
+            "version": self.gates[gate].version,
+            "found": await asyncio.to_thread(self.gates[gate].find, rewrite["text"]),
             "split": rewrite["split"],
         }
         return ItemResult({GATES_TABLE: [row]})

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from records.errors import ConfigError
-from synth.rephrasing.decontamination import IN_EVALUATION, Decontaminator
+from synth.rephrasing.sources.decontamination import IN_EVALUATION, Decontaminator
 from synth.rephrasing.stage import RephraseStage
 from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
 

@@ -3,14 +3,13 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from synth.llm.settings.config import RoleConfig
-from synth.rephrasing.rephrase import rephrase
-from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
+from synth.rephrasing.rephrase import tell_of_room
+from synth.rephrasing.writing.config import RephraseConfig
 from synth.rephrasing.writing.parts import PartCheck, Written, WrittenPart, fitting
 from tests.synth.rephrasing.test_writing import (
     LONG,
@@ -116,19 +115,10 @@ def test_a_resumed_run_is_asked_for_nothing_that_it_has(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("max_tokens", "told"), [(2048, []), (1024, ["has room for 2 parts"])])
 def test_a_run_says_once_that_groups_are_smaller(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, max_tokens: int, told: list[str]
+    caplog: pytest.LogCaptureFixture, max_tokens: int, told: list[str]
 ) -> None:
     """Of the default of four parts of 256 tokens."""
-    (tmp_path / "t.txt").write_text("The pump runs.")
-    config = RephraseConfig(
-        sources=(SourceConfig(path=str(tmp_path)),),
-        roles={"rewriter": RoleConfig(max_tokens=max_tokens)},
-    )
-    run: Any = SimpleNamespace(config=config)
-
-    async def none_made(run: Any, stage: Any) -> Any:
-        return None
-
-    asyncio.run(rephrase(run, none_made))
+    config = RephraseConfig(roles={"rewriter": RoleConfig(max_tokens=max_tokens)})
+    tell_of_room(config)
     assert len(caplog.messages) == len(told)
     assert all(words in message for words, message in zip(told, caplog.messages, strict=True))

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from records.digest import digest
 from records.errors import ConfigError
 from synth.rephrasing.sources.evaluations import evaluation_texts
 from synth.rephrasing.writing.config import RephraseConfig
@@ -52,6 +53,17 @@ class Decontaminator:
                 f"decontaminate: no text of {', '.join(paths)} has {words} words "
                 "(decontaminate_words), so nothing could be found; give other files, or fewer words"
             )
+
+    @property
+    def version(self) -> str:
+        """Of the evaluations and of the length of a run: what is found hangs on it."""
+        return digest(self._words, hashlib.sha256(self._known.tobytes()).hexdigest())
+
+    def shared(self, text: str) -> str | None:
+        """The words of the first shared run, and where they stand."""
+        if (run := self.found(text)) is None:
+            return None
+        return f"characters {run.start} to {run.end}: {text[run.start : run.end]}"
 
     def found(self, text: str) -> SharedRun | None:
         """The first run of the text that an evaluation has, with those that overlap it."""
