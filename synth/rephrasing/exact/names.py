@@ -47,12 +47,18 @@ _OTHER_WORDS = {a: b for pair in _PEOPLES for a, b in (pair, pair[::-1])}
 _WORD = re.compile(r"[^\W_]+")
 _ENDINGS = re.compile(r"(?:ians?|eans?|ans?|ese|ish|isch\w{0,2}|en|er|es|s|n|e|i|a|o)$")
 
+_IDENTIFIER = re.compile(
+    r"(?<![\w-])(?:[A-Za-z]\w{0,60}_\w{1,60}|[A-Za-z]{1,30}-?\d[\w-]{0,30}|[a-z]{1,30}[A-Z]\w{0,60})"
+)
+"""Of programs and formats: "max_age", "UTF-8", "camelCase"."""
+
 _Run = list[str]
 
 
 def changed_names(pair: PartPair, document: str) -> Iterator[str]:
     """`document`: the text around the part, whose words may be used."""
     source, rewrite = pair
+    yield from _changed_identifiers(source.stated, rewrite.stated)
     runs, others = (name_runs(r.text, r.language) for r in pair)
     words, words_there = words_in(source.text.text), words_in(rewrite.text.text)
     if all(_plain(part) in words for run in others for word in run for part in _WORD.findall(word)):
@@ -70,6 +76,17 @@ def changed_names(pair: PartPair, document: str) -> Iterator[str]:
     if told:
         lost, added = (", ".join(dict.fromkeys(names)) for names in zip(*told, strict=True))
         yield f"the part names {lost}; the rewrite names {added} instead"
+
+
+def _changed_identifiers(source: str, rewrite: str) -> Iterator[str]:
+    ours, theirs = (dict.fromkeys(_IDENTIFIER.findall(text)) for text in (source, rewrite))
+    lower, lower_there = source.casefold(), rewrite.casefold()
+    gone = [one for one in ours if one.casefold() not in lower_there][:MOST_PIECES]
+    new = [one for one in theirs if one.casefold() not in lower][:MOST_PIECES] if gone else []
+    for one in new:
+        near = next((other for other in gone if is_alike(one, other, at=NEARLY)), None)
+        if near is not None:
+            yield f"the part names {near}; the rewrite names {one} instead"
 
 
 def words_in(text: str) -> set[str]:

@@ -100,7 +100,7 @@ def _listed(texts: set[str]) -> str:
     return ", ".join(sorted(texts))
 
 
-def _is_sum(value: Fraction, gone: set[ReadValue], large: set[ReadValue]) -> bool:
+def _is_sum(value: Fraction, gone: set[Fraction], large: set[ReadValue]) -> bool:
     """Whether it is a sum or difference of a number that is gone and a large one: "two years
     later", after 1876, is 1878."""
     return any(large & {value - lost, value + lost, lost - value} for lost in gone)

@@ -47,7 +47,7 @@ _ONE_AND_A_HALF = re.compile(
     r"\b(?:an?[ ]([^\W\d_]{2,12})[ ]and a half"
     r"|([^\W\d_]{2,12})[ ](?:et demie?|y medi[oa]|e mezz[oa]|e mei[oa]))\b"
 )
-_HALVES = ("a half", "demi", "y medi", "e mezz", "e mei")
+_HALVES = ("a half", "demi", "y medi", "e mezz", "e mei", "en half", "en halv")
 _TIMES = {"doubl": 2, "twice": 2, "tripl": 3, "treble": 3, "threefold": 3, "quadrupl": 4, "half": 2}
 _TIMES |= {"halv": 2, "halbier": 2, "doppel": 2, "verdopp": 2, "moiti\u00e9": 2, "mitad": 2}
 """Parts of words that say a number without naming it."""
@@ -79,17 +79,16 @@ def implied_in(text: str) -> set[ReadValue]:
 def joined(quantities: Iterable[Quantity], text: str) -> Iterator[tuple[Fraction, str]]:
     """(value, unit) of what is told in two parts, "4 metres 25" and "six metres and a half", and of
     one and a half."""
-    before: Quantity | None = None
-    for quantity in quantities:
-        value = Fraction(quantity.value)
-        is_second = before is not None and before.end <= quantity.start <= before.end + 1
-        if is_second and before.unit and quantity.unit is None and 0 < value < 100:
+    listed = list(quantities)
+    for before, quantity in pairwise(listed):
+        value, is_next = Fraction(quantity.value), before.end <= quantity.start <= before.end + 1
+        if is_next and before.unit and quantity.unit is None and 0 < value < 100:
             yield Fraction(before.value) + value / 100, before.unit
-        before = quantity
-        if quantity.unit and _HALF.match(text, quantity.end):
-            yield value + Fraction(1, 2), quantity.unit
     if not any(half in text for half in _HALVES):
         return
+    for quantity in listed:
+        if quantity.unit and _HALF.match(text, quantity.end):
+            yield Fraction(quantity.value) + Fraction(1, 2), quantity.unit
     for match in _ONE_AND_A_HALF.finditer(text):
         if (unit := unit_after(match[1] or match[2], 0)[0]) is not None:
             yield Fraction(3, 2), unit

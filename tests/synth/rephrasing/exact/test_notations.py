@@ -137,6 +137,7 @@ def test_another_unit_or_notation_is_no_fault(source: str, rewrite: str) -> None
         ("It takes twelve working days.", "It takes ten working days.", "number"),
         ("Die Stadt braucht zehn Werktage, und das ist nicht zu viel.",
          "Die Stadt braucht zw\u00f6lf Werktage, und das ist nicht zu viel.", "number"),
+        ("It reads UTF-8 and sets max_age.", "UTF-16 is read and max_age set.", "name"),
         ("A tenth of it is lost.", "Twelve per cent of it is lost.", "number"),
         ("The train leaves at 10:20.", "It is at ten to ten that the train leaves.", "date"),
         ("Today Anna Lindqvist, and with her Lindqvist, spoke.",
@@ -150,7 +151,7 @@ def test_another_value_in_another_notation_is_found(source: str, rewrite: str, k
 
 
 def test_faults_that_are_not_told_are_counted() -> None:
-    source, rewrite = ("".join(f"Set `{c}{n}long` now. " for n in range(30)) for c in "ab")
+    source, rewrite = ("".join(f"Set `{c}{n} = long` now. " for n in range(30)) for c in "+-")
     faults = exact_faults(source, rewrite)
     assert len(faults) == 12
     assert faults[-1].evidence.endswith("(and 18 more of the like)")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from synth.rephrasing.exact.faults import MOST_EVIDENCE, MOST_FAULTS, exact_faults
+from synth.rephrasing.exact.faults import MOST_EVIDENCE, MOST_FAULTS, ExactFault, exact_faults
 from synth.rephrasing.fidelity.checks import fidelity_of
 
 UNIT = 500
@@ -142,8 +142,8 @@ def test_exact_faults_are_bounded_in_work_and_number(name: str) -> None:
     counts = []
     for size in (UNIT, 8 * UNIT):
         source, rewrite = make(piece, size)
-        counts.append(steps(lambda s=source, r=rewrite: exact_faults(s, r)))
-        faults = exact_faults(source, rewrite)
+        faults: list[ExactFault] = []
+        counts.append(steps(lambda s=source, r=rewrite, f=faults: f.extend(exact_faults(s, r))))
         assert len(faults) <= MOST_FAULTS
         assert all(len(fault.evidence) <= MOST_EVIDENCE + 30 for fault in faults)
     assert counts[1] <= 24 * counts[0] + 10_000
