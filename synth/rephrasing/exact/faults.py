@@ -9,20 +9,26 @@ fault.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from synth.rephrasing.exact.counted import changed_counts
 from synth.rephrasing.exact.formulas import changed_formulas
-from synth.rephrasing.exact.numbers import changed_dates, changed_numbers, changed_units
+from synth.rephrasing.exact.names import changed_names
+from synth.rephrasing.exact.numbers import (
+    changed_dates,
+    changed_numbers,
+    changed_periods,
+    changed_units,
+)
 from synth.rephrasing.exact.readings import PartPair, PartReading
 from synth.rephrasing.exact.words import (
     changed_cells,
     changed_code,
-    changed_names,
     changed_quotations,
-    words_in,
 )
 
-EXACT_VERSION = 1
+EXACT_VERSION = 2
 """Raised when other rewrites would have faults: what is written hangs on them, so it is part of an
 item's id."""
 
@@ -30,6 +36,10 @@ ExactKind = Literal["number", "unit", "date", "name", "quotation", "formula", "c
 
 MOST_EVIDENCE = 300
 """Characters of one fault's evidence."""
+
+
+MOST_FAULTS = 12
+"""Of a part that are told; of what is more only the number is."""
 
 
 class ExactFault(NamedTuple):
@@ -40,15 +50,26 @@ class ExactFault(NamedTuple):
 
 def exact_faults(source: str, rewrite: str, *, document: str = "") -> list[ExactFault]:
     """Every fault of a rewritten part. `document`: the whole source, whose names may be used. Of a
-    translation only numbers, formulas and code are compared. The work grows with the texts' lengths
-    and, where they differ, with the squares of their numbers of facts of a kind."""
-    pair = PartPair(PartReading(source), PartReading(rewrite))
-    known = words_in(document)
-    return [ExactFault(name, words[:MOST_EVIDENCE]) for name, words in _found(pair, known)]
+    translation only numbers, formulas and code are compared. At most `MOST_FAULTS` are told."""
+    pair = PartPair(_source_reading(source), PartReading(rewrite))
+    found = list(_found(pair, document))
+    faults = [ExactFault(kind, words[:MOST_EVIDENCE]) for kind, words in found[:MOST_FAULTS]]
+    if more := len(found) - len(faults):
+        last = faults[-1]
+        faults[-1] = ExactFault(last.kind, f"{last.evidence} (and {more} more of the like)")
+    return faults
 
 
-def _found(pair: PartPair, known: set[str]) -> Iterator[tuple[ExactKind, str]]:
+@lru_cache(maxsize=128)
+def _source_reading(source: str) -> PartReading:
+    """Kept, since a part is written several times: in other styles, and again after a fault."""
+    return PartReading(source)
+
+
+def _found(pair: PartPair, document: str) -> Iterator[tuple[ExactKind, str]]:
     for words in changed_numbers(pair):
+        yield "number", words
+    for words in changed_counts(pair):
         yield "number", words
     for words in changed_formulas(pair):
         yield "formula", words
@@ -58,9 +79,11 @@ def _found(pair: PartPair, known: set[str]) -> Iterator[tuple[ExactKind, str]]:
         return
     for words in changed_units(pair):
         yield "unit", words
+    for words in changed_periods(pair):
+        yield "unit", words
     for words in changed_dates(pair):
         yield "date", words
-    for words in changed_names(pair, known):
+    for words in changed_names(pair, document):
         yield "name", words
     for words in changed_quotations(pair):
         yield "quotation", words

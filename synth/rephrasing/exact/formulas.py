@@ -22,6 +22,10 @@ _TOKEN = re.compile(r"\\[a-zA-Z]+|\w|[^\s\w]")
 def changed_formulas(pair: PartPair) -> Iterator[str]:
     """Notes may say a formula in words and work out new ones, so only what nearly is a formula of
     the source that is gone counts, and what is plainly false."""
+    source, rewrite = (reading.text for reading in pair)
+    has_plain = any(sign in rewrite.stated for sign in _RELATIONS)
+    if not has_plain and set(rewrite.formulas) <= set(source.formulas):
+        return
     languages = pair.source.language, pair.rewrite.language
     kept = maths_kept(pair.source.text, pair.rewrite.text, languages=languages)
     for equation in kept.false:

@@ -3,6 +3,9 @@
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
+MOST_PIECES = 60
+"""Of either text, such as names, that are compared each with each."""
+
 MOST_COMPARED = 600
 """Characters, words or tokens of either; what is longer is like nothing but itself. The work grows
 with the square of it."""

@@ -1,12 +1,10 @@
-"""Names, quotations, code and cells of tables that stand in the place of others."""
+"""Quotations, code and cells of tables that stand in the place of others."""
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
-from synth.rephrasing.exact.likeness import is_alike
+from synth.rephrasing.exact.likeness import MOST_PIECES, is_alike
 from synth.rephrasing.exact.readings import PartPair
-from synth.rephrasing.facts.names import names_of
 from synth.rephrasing.facts.quotations import quotations_of, quoted_in
 from synth.rephrasing.facts.text import ReadText, squeeze, words_of
 from synth.rephrasing.fidelity.layers import code_kept
@@ -17,75 +15,9 @@ QUOTED_ALIKE = 0.6
 SPAN_ALIKE = 0.5
 """The same of inline code."""
 
-STEM = 4
-"""Letters of a name by which "French" answers for "France"."""
-
-_PEOPLES = (
-    ("french", "france"),
-    ("welsh", "wales"),
-    ("danish", "denmark"),
-    ("spanish", "spain"),
-    ("dutch", "netherlands"),
-    ("dutch", "holland"),
-    ("greek", "greece"),
-    ("swiss", "switzerland"),
-    ("norwegian", "norway"),
-    ("finnish", "finland"),
-    ("portuguese", "portugal"),
-)
-_OTHER_WORDS = {a: b for pair in _PEOPLES for a, b in (pair, pair[::-1])}
-"""Peoples and countries that do not begin alike."""
-
-_WORD = re.compile(r"[^\W_]+")
 _NUMERIC = re.compile(r"[\d.,\s]+|\d[\w ]*")
 _RULE = re.compile(r"[\s|:-]+")
 _CELLS = re.compile(r"(?<!\\)\|")
-
-
-def changed_names(pair: PartPair, known: set[str]) -> Iterator[str]:
-    """A name of the source is gone, and one stands there that nothing in the source, nor among the
-    words `known` from around it, begins like. In German every noun has a capital, so nothing is
-    told there."""
-    if pair.rewrite.language == "de":
-        return
-    source, rewrite = pair.source.text, pair.rewrite.text
-    ours, theirs = names_of(source, pair.source.language), names_of(rewrite, pair.rewrite.language)
-    before, after = _Words(known | words_in(source.text)), _Words(words_in(rewrite.text))
-    lost = [name for key, name in ours.items() if key.isalpha() and not after.hold(key)]
-    added = [
-        name
-        for key, name in theirs.items()
-        if key.replace("-", "").isalpha() and not before.hold(key)
-    ]
-    if lost and added:
-        yield f"the part names {', '.join(lost)}; the rewrite names {', '.join(added)} instead"
-
-
-def words_in(text: str) -> set[str]:
-    """Words and numbers, in small letters."""
-    return set(_WORD.findall(text.casefold()))
-
-
-class _Words:
-    """The words of a text, for names to be looked up in."""
-
-    def __init__(self, words: set[str]) -> None:
-        self._words = words
-        self._sorted = sorted(words)
-        self._joined = "\n".join(self._sorted)
-
-    def hold(self, key: str) -> bool:
-        """Whether a word begins like each part of the name, or holds it where it is short."""
-        return all(
-            self._begin(part[: max(STEM, len(part) - 2)]) or _OTHER_WORDS.get(part) in self._words
-            if len(part) >= STEM
-            else part in self._joined
-            for part in _WORD.findall(key)
-        )
-
-    def _begin(self, beginning: str) -> bool:
-        at = bisect_left(self._sorted, beginning)
-        return at < len(self._sorted) and self._sorted[at].startswith(beginning)
 
 
 def changed_quotations(pair: PartPair) -> Iterator[str]:
@@ -94,11 +26,14 @@ def changed_quotations(pair: PartPair) -> Iterator[str]:
     source = pair.source.text
     quoted = [words_of(words) for words in quotations_of(source)]
     together = _bare(" ".join(quoted_in(source)))
-    for words in quotations_of(pair.rewrite.text):
-        if squeeze(words).strip(".,;:!?'") in source.squeezed or _bare(words) in together:
-            continue
+    new = [
+        words
+        for words in quotations_of(pair.rewrite.text)
+        if squeeze(words).strip(".,;:!?'") not in source.squeezed and _bare(words) not in together
+    ]
+    for words in new[:MOST_PIECES]:
         own = words_of(words)
-        windows = (window for one in quoted for window in _windows(one, own))
+        windows = (window for one in quoted[:MOST_PIECES] for window in _windows(one, own))
         if any(is_alike(own, window, at=QUOTED_ALIKE) for window in windows):
             yield f'the part does not hold the quoted words "{words}"'
 
@@ -120,19 +55,31 @@ def changed_code(pair: PartPair) -> Iterator[str]:
     source, rewrite = pair.source.text, pair.rewrite.text
     for block in code_kept(source, rewrite).added:
         yield f"the part has no such code: {block}"
-    gone = [span for span in source.spans if not _stands_whole(squeeze(span), rewrite.squeezed)]
-    for span in dict.fromkeys(rewrite.spans):
-        if _NUMERIC.fullmatch(span) or _stands_whole(squeeze(span), source.squeezed):
+    gone, new = _spans_without(source, rewrite), _spans_without(rewrite, source)
+    for span in new:
+        if _NUMERIC.fullmatch(span):
             continue
         near = next((one for one in gone if is_alike(span, one, at=SPAN_ALIKE)), None)
         if near is not None:
             yield f"the part has `{near}`; the rewrite has `{span}` instead"
 
 
+def _spans_without(text: ReadText, other: ReadText) -> list[str]:
+    """Inline code that the other text does not hold."""
+    spans = dict.fromkeys(text.spans)
+    return [s for s in spans if not _stands_whole(squeeze(s), other.squeezed)][:MOST_PIECES]
+
+
 def _stands_whole(span: str, text: str) -> bool:
     """Whether it is there and does not go on: `limit=100` does not stand in `limit=1000`. Blanks
     are gone from both, so that only figures tell where a word ends."""
-    return re.search(rf"{re.escape(span)}(?!(?<=\d)\d)", text) is not None
+    at = text.find(span)
+    while at >= 0:
+        end = at + len(span)
+        if not (span[-1:].isdigit() and text[end : end + 1].isdigit()):
+            return True
+        at = text.find(span, end)
+    return False
 
 
 def changed_cells(pair: PartPair) -> Iterator[str]:

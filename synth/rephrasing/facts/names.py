@@ -6,7 +6,9 @@ inside a sentence too.
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
+from synth.rephrasing.facts.number_words import is_number_word
 from synth.rephrasing.facts.text import ReadText
 from synth.rephrasing.facts.units import UNITS
 
@@ -23,7 +25,11 @@ _CAPITALS = re.compile(
     r"(?:[ ](?:(?:of|the|de|van|von|der|la|du|and)[ ])?[A-Z\u00c0-\u00de][^\W\d_]*"
     r"(?:['\u2019-][^\W\d_]+)*){0,7}"
 )
-_BEGINS = re.compile(r"(?:^|[.!?:;\n|\u2013\u2014(\[\"\u201c\u2018>*_-])[\"'\u201c(*_\s]*$")
+_BEGINS = re.compile(
+    r"(?:^|[.!?:;\n|\u00bf\u00a1\u2013\u2014(\[\"\u201c\u00ab\u201e\u2018>*_-])[\"'\u201c\u00ab\u201e(*_\s]*$"
+)
+_TITLE = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|St|Prof|Mme|Sr|Sra|[A-Z])\. $")
+_ROMAN = re.compile(r"[IVXL]{2,}(?:e|er)?")
 _PART = re.compile(r"[^\W_]+")
 _NO_NAME = (
     "i a an the this that these those it its he she we you they and or but so if in on at by for"
@@ -32,9 +38,12 @@ _NO_NAME = (
     " june july august september october november december mr mrs ms dr prof question answer note"
     " step part q english ok however also because each every all any some many most both one two"
     " definition example theorem proof lemma remark summary conclusion chapter section figure table"
-    " etc eg ie true false none null"
+    " etc eg ie true false none null madame mme monsieur mlle frau herr se\u00f1or se\u00f1ora don"
+    " do\u00f1a lady lord sir miss professor doctor dear vous tu nous ch\u00e8re cher sehr liebe"
+    " lieber sie ihr ihre qu\u00e9 qui\u00e9n c\u00f3mo cu\u00e1ndo d\u00f3nde cu\u00e1l"
+    " cu\u00e1nto first second third"
 )
-_NO_NAMES = frozenset(_NO_NAME.split())
+_NO_NAMES = frozenset(_NO_NAME.split()) | UNITS.keys()
 """Words with a capital that name nobody."""
 
 MAX_IDENTIFIER = 200
@@ -46,19 +55,29 @@ def names_of(text: ReadText, language: str = "en") -> dict[str, str]:
 
     In German every noun has a capital, so only identifiers are names there.
     """
-    found: dict[str, str] = {}
-    stated = text.stated if language != "de" else ""
-    inside: dict[str, str] = {}
-    at_start: dict[str, str] = {}
-    for words, begins in _capitalised(stated):
-        for index, word in enumerate(words):
-            alone_at_start = begins and index == 0
-            (at_start if alone_at_start else inside).setdefault(_key(word), word)
-    found |= {key: word for key, word in inside.items() if is_name(key)}
-    found |= {key: word for key, word in at_start.items() if key in found}
+    runs = name_runs(text, language) if language != "de" else ()
+    found = {_key(word): word for run in reversed(runs) for word in reversed(run)}
     for identifier in identifiers_of(text):
         found.setdefault(_key(identifier), identifier)
     return found
+
+
+def name_runs(text: ReadText, language: str) -> list[list[str]]:
+    """Names of several words and of one, in order: words with a capital that follow each other.
+
+    In German, where every noun has one, a name is two of them in a row or what follows a title.
+    """
+    capitalised = list(_capitalised(text.stated))
+    if language == "de":
+        capitalised = [one for one in _close(capitalised) if len(one.words) > 1 or one.is_titled]
+    inside = {
+        _key(word) for words, begins, _ in capitalised for word in words[1 if begins else 0 :]
+    }
+    runs = (
+        [word for word in words if word[:1].isupper() and _key(word) in inside and _is_name(word)]
+        for words, _, _ in capitalised
+    )
+    return [run for run in runs if run]
 
 
 def identifiers_of(text: ReadText) -> Iterator[str]:
@@ -74,8 +93,13 @@ def identifiers_of(text: ReadText) -> Iterator[str]:
             yield span
 
 
+def _is_name(word: str) -> bool:
+    key = _key(word)
+    return is_name(key) and not _ROMAN.fullmatch(word) and not is_number_word(key, "en")
+
+
 def is_name(key: str) -> bool:
-    return len(key) > 1 and not {key, key.removesuffix("s")} & (_NO_NAMES | UNITS.keys())
+    return len(key) > 1 and _NO_NAMES.isdisjoint((key, key.removesuffix("s")))
 
 
 def stands_in(key: str, text: ReadText) -> bool:
@@ -90,12 +114,34 @@ def stands_in(key: str, text: ReadText) -> bool:
     )
 
 
-def _capitalised(stated: str) -> Iterator[tuple[list[str], bool]]:
-    """(words with capitals that follow each other, whether a sentence begins with them)."""
+class _Capitalised(NamedTuple):
+    """Words with capitals that follow each other, and what joins them, such as "of"."""
+
+    words: list[str]
+    begins: bool
+    """Whether a sentence begins with them."""
+    is_titled: bool
+    """Whether they follow a title with a full stop."""
+
+
+def _capitalised(stated: str) -> Iterator[_Capitalised]:
     for match in _CAPITALS.finditer(stated):
-        words = [word for word in match[0].split(" ") if word[:1].isupper()]
         start = match.start()
-        yield words, _BEGINS.search(stated, max(0, start - 4), start) is not None
+        begins = _BEGINS.search(stated, max(0, start - 4), start) is not None
+        is_titled = begins and _TITLE.search(stated, max(0, start - 6), start) is not None
+        yield _Capitalised(match[0].split(" "), begins and not is_titled, is_titled)
+
+
+def _close(capitalised: list[_Capitalised]) -> Iterator[_Capitalised]:
+    """Cut where a word without a capital joins them."""
+    for words, begins, is_titled in capitalised:
+        run: list[str] = []
+        for word in (*words, ""):
+            if word[:1].isupper():
+                run.append(word)
+            elif run:
+                yield _Capitalised(run, begins, is_titled)
+                run, begins, is_titled = [], False, False
 
 
 def _key(word: str) -> str:
