@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 from synth.rephrasing.exact.readings import PartPair, PartReading
 from synth.rephrasing.facts.quantities import Quantity
+from synth.rephrasing.facts.stems import stem
 from synth.rephrasing.facts.stopwords import STOPWORDS
-from synth.rephrasing.facts.text import stem
 
 _FOLLOWING = re.compile(r"[ -]([^\W\d_]+)")
 MOST_FOLLOWING = 3

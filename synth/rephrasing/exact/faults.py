@@ -51,7 +51,8 @@ class ExactFault(NamedTuple):
 def exact_faults(source: str, rewrite: str, *, document: str = "") -> list[ExactFault]:
     """Every fault of a rewritten part. `document`: the whole source, whose names may be used. Of a
     translation only numbers, formulas and code are compared. At most `MOST_FAULTS` are told."""
-    pair = PartPair(_source_reading(source), PartReading(rewrite))
+    ours = _source_reading(source)
+    pair = PartPair(ours, PartReading(rewrite, untold=ours.language))
     found = list(_found(pair, document))
     faults = [ExactFault(kind, words[:MOST_EVIDENCE]) for kind, words in found[:MOST_FAULTS]]
     if more := len(found) - len(faults):

@@ -53,9 +53,11 @@ _MONEY = frozenset(
 class PartReading:
     """One of the two texts."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, untold: str = UNTOLD) -> None:
+        """`untold`: the language to read it in where its own cannot be told, as of a few words."""
         self.text = ReadText(text)
-        self.language = language_of(self.text.prose)
+        told = language_of(self.text.prose)
+        self.language = untold if told == UNTOLD else told
 
     @cached_property
     def stated(self) -> str:
