@@ -47,6 +47,19 @@ def summary_markdown(dataset: Dataset) -> str:
         cells = [(row["name"], row["n"], row["kept"], ratio(row["length"])) for row in rows]
         table = markdown_table(("name", "rewrites", "kept", "length by source"), cells)
         parts += [f"## {title}", table]
+    cells = [
+        (
+            row["role"],
+            row["requests"],
+            row["prompt_tokens"],
+            row["cached_tokens"],
+            ratio(row["by_written"]),
+            ratio(row["by_source"]),
+        )
+        for row in summary.roles
+    ]
+    head = ("role", "requests", "prompt tokens", "of these cached", "by written", "by source")
+    parts += ["## Requests", markdown_table(head, cells)]
     if summary.trials:
         parts += ["## The judge on trial", *(trial.markdown for trial in summary.trials)]
     return "\n\n".join(parts) + "\n"

@@ -37,6 +37,9 @@ class RephrasingSummary:
     perspectives: list[Row]
     sources: list[Row]
     models: list[Row]
+    roles: list[Row]
+    """By role: requests, tokens, `cached_tokens` among those of the prompts, and prompt tokens by
+    tokens of the sources and by tokens written."""
     trials: list[RephrasingTrialReport]
     """How good the judges of the rewrites are."""
 
@@ -64,6 +67,7 @@ def summarise(dataset: Dataset) -> RephrasingSummary:
             perspectives=_rows(db, _BY.format(name="perspective")),
             sources=_rows(db, _BY.format(name="source_path")),
             models=models,
+            roles=_rows(db, _ROLES),
             trials=trial_reports(dataset),
         )
 
@@ -79,6 +83,7 @@ def lines(summary: RephrasingSummary) -> list[str]:
         f"asked: {t['requests']:,} requests, {t['prompt_tokens']:,} tokens in, "
         f"{t['completion_tokens']:,} out, {t['cost_usd']:.4f} USD",
     ]
+    said += map(_role_line, summary.roles)
     if t["usd_per_million_kept"] is not None and t["cost_usd"]:
         said.append(f"{t['usd_per_million_kept']:.2f} USD for a million kept tokens")
     if summary.drops:
@@ -86,6 +91,15 @@ def lines(summary: RephrasingSummary) -> list[str]:
         said.append(f"dropped: {dropped}")
     said += [f"left out: {row['name']} {row['n']}, as {row['example']}" for row in summary.unfit]
     return [*said, *(trial.text for trial in summary.trials)]
+
+
+def _role_line(row: Row) -> str:
+    share = row["cached_tokens"] / row["prompt_tokens"]
+    return (
+        f"{row['role']}: {row['requests']:,} requests, {row['by_written']:.1f} prompt tokens for "
+        f"each token written, {row['by_source']:.1f} for each of the sources"
+        + (f", {share:.0%} of them cached" if share else "")
+    )
 
 
 def _unfit(dataset: Dataset) -> list[Row]:
@@ -124,6 +138,22 @@ WITH calls AS (
 )
 SELECT *, CASE WHEN kept_tokens > 0 THEN cost_usd * 1e6 / kept_tokens END AS usd_per_million_kept
 FROM made, calls
+"""
+
+_ROLES = """
+WITH made AS (
+  SELECT sum(text_tokens)::DOUBLE AS written, sum(source_tokens)::DOUBLE AS source
+  FROM rephrasings
+)
+SELECT role, count(*) AS requests, sum(prompt_tokens)::BIGINT AS prompt_tokens,
+       sum(cached_tokens)::BIGINT AS cached_tokens,
+       sum(completion_tokens)::BIGINT AS completion_tokens,
+       sum(prompt_tokens) / any_value(written) AS by_written,
+       sum(prompt_tokens) / any_value(source) AS by_source
+FROM llm_calls, made
+WHERE stage IN ('rephrase', 'rephrasing-verdicts', 'rephrasing-calibration') AND NOT cache_hit
+  AND written > 0 AND prompt_tokens > 0
+GROUP BY role ORDER BY requests DESC, role
 """
 
 _DROPS = """

@@ -76,7 +76,7 @@ class FidelityConfig(Config):
     doubt_at: float = Field(default=0.9, ge=0.0)
     """How much of a sentence stands in the closest one of the other text, where one of the two
     alone holds a negation; from here on: `doubted`. Above 1: never."""
-    drawn_share: float = Field(default=0.1, ge=0.0, le=1.0)
+    drawn_share: float = Field(default=0.02, ge=0.0, le=1.0)
     """Share of all parts that the judge is asked about by lot, whatever they say."""
 
     min_numbers: float = Field(default=1.0, ge=0.0, le=1.0)
