@@ -135,15 +135,21 @@ def main() -> None:
     parser.add_argument("--show", action="store_true", help="print what is missed and mistaken")
     parser.add_argument("--judge", type=Path, help="TOML file with the judge's role settings")
     parser.add_argument("--work", type=Path, help="folder that keeps the judge's answers")
-    parser.add_argument("--honest", type=int, default=160, help="faithful parts for the judge")
+    parser.add_argument("--honest", type=int, help="faithful parts for the judge (160)")
     given = parser.parse_args()
     if given.show and given.half == "reporting":
         parser.error("--show is for the tuning half: nobody reads the other one")
     if (given.judge is None) != (given.work is None):
         parser.error("--judge and --work go together")
+    if given.honest is not None and given.judge is None:
+        parser.error(
+            "--honest says how many faithful parts the judge gets: give --judge and --work"
+        )
     if given.judge:
         role = RoleConfig.model_validate(tomllib.loads(given.judge.read_text(encoding="utf-8")))
-        measure_judge(asked_of(texts_of(given.half), given.honest), given.half, role, given.work)
+        measure_judge(
+            asked_of(texts_of(given.half), given.honest or 160), given.half, role, given.work
+        )
         return
     found = measure(texts_of(given.half), given.half)
     if given.show:
