@@ -74,10 +74,11 @@ class SelectionConfig(Config):
 class RewriteMinimumQuality(MinimumQuality):
     """What the judge must reach on changed parts and on controls."""
 
-    min_control_accept: float = Field(default=0.9, ge=0.0, le=1.0)
+    min_control_accept: float = Field(default=0.7, ge=0.0, le=1.0)
     """Least share of the controls that it must find faithful, so that false rejects are at most the
     rest; the lower bound of its interval must not lie below, either. Half of the controls are parts
-    that nobody has looked at, so what is truly unfaithful there lowers the share, too."""
+    that nobody has looked at, so what is truly unfaithful there lowers the share, too: of a language
+    model's rewrites a strict judge finds a small stretch in one of ten."""
 
 
 class RephrasingTrialConfig(Config):
