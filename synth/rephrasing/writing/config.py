@@ -77,8 +77,8 @@ class RewriteMinimumQuality(MinimumQuality):
     min_control_accept: float = Field(default=0.7, ge=0.0, le=1.0)
     """Least share of the controls that it must find faithful, so that false rejects are at most the
     rest; the lower bound of its interval must not lie below, either. Half of the controls are parts
-    that nobody has looked at, so what is truly unfaithful there lowers the share, too: of a language
-    model's rewrites a strict judge finds a small stretch in one of ten."""
+    that nobody has looked at, so what is truly unfaithful there lowers the share, too: a strict
+    judge finds a small stretch in one of ten parts that a language model wrote."""
 
 
 class RephrasingTrialConfig(Config):
@@ -90,9 +90,9 @@ class RephrasingTrialConfig(Config):
     about, and as many controls. Each changed part is one request to the judge and two to the
     generator, three times as many of the latter at most where a part has no place for a change or
     nothing confirms it. With 0 the judge is unmeasured."""
-    at_least: int = Field(default=36, ge=1, le=10_000)
-    """Changed parts, however few parts were judged. Of fewer controls no judge can be certain to
-    reach its minimum."""
+    at_least: int = Field(default=20, ge=1, le=10_000)
+    """Changed parts, however few parts were judged. With fewer no judge can be certain to reach its
+    minimum."""
     at_most: int = Field(default=200, ge=1, le=10_000)
     """Changed parts, however many parts were judged; it holds over `at_least`."""
     minimum_quality: RewriteMinimumQuality = RewriteMinimumQuality()
