@@ -105,13 +105,13 @@ def _rows(db: duckdb.DuckDBPyConnection, query: str) -> list[Row]:
     return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
-_TOTALS = """
+_TOTALS = f"""
 WITH calls AS (
   SELECT count(*) FILTER (NOT cache_hit) AS requests,
          coalesce(sum(prompt_tokens) FILTER (NOT cache_hit), 0)::BIGINT AS prompt_tokens,
          coalesce(sum(completion_tokens) FILTER (NOT cache_hit), 0)::BIGINT AS completion_tokens,
          coalesce(sum(cost_usd) FILTER (NOT cache_hit), 0) AS cost_usd
-  FROM llm_calls WHERE stage IN ('rephrase', 'rephrasing-verdicts', 'rephrasing-calibration')
+  FROM llm_calls WHERE stage IN {STAGES}
 ), made AS (
   SELECT count(*) AS rewrites,
          count(*) FILTER (kept) AS kept,

@@ -77,7 +77,9 @@ class JudgingStage:
 
     def _is_asked_about(self, rephrasing_id: str, part: int, measured: Row) -> bool:
         config = self.run.config
-        if config.judge == "all" or flags_of(measured, config.fidelity):
+        # of a document that a fault drops, nothing that the judge says would matter
+        faulty = bool(measured["exact"]) and "exact_fault" not in config.fidelity.drop_for
+        if config.judge == "all" or faulty or flags_of(measured, config.fidelity):
             return True
         source, _ = texts_of(self.rewrites[rephrasing_id], part)
         return is_drawn(lot_of(rephrasing_id, source), config.fidelity.drawn_share)
