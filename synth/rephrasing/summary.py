@@ -22,7 +22,7 @@ class RephrasingSummary:
     offline_model: bool
     """Some text was written by the offline model: its numbers say so wherever they stand."""
     totals: Row
-    """`rewrites`, `kept`, `documents`, `source_tokens`, `text_tokens`, `kept_tokens`,
+    """`rewrites`, `kept`, `undecided`, `documents`, `source_tokens`, `text_tokens`, `kept_tokens`,
     `prompt_tokens`, `completion_tokens` (what the answers used), `requests`, `cost_usd`,
     `usd_per_million_kept`, `held_out`."""
     yields: list[Row]
@@ -79,6 +79,10 @@ def lines(summary: RephrasingSummary) -> list[str]:
         f"asked: {t['requests']:,} requests, {t['prompt_tokens']:,} tokens in, "
         f"{t['completion_tokens']:,} out, {t['cost_usd']:.4f} USD",
     ]
+    if t["undecided"]:
+        said.append(
+            f"no decision yet on {t['undecided']} of them: running again, or synth grade, makes it"
+        )
     if t["usd_per_million_kept"] is not None and t["cost_usd"]:
         said.append(f"{t['usd_per_million_kept']:.2f} USD for a million kept tokens")
     if summary.drops:
@@ -115,6 +119,7 @@ WITH calls AS (
 ), made AS (
   SELECT count(*) AS rewrites,
          count(*) FILTER (kept) AS kept,
+         count(*) FILTER (kept IS NULL) AS undecided,
          count(DISTINCT (source_id, source_part)) AS documents,
          coalesce(sum(source_tokens), 0)::BIGINT AS source_tokens,
          coalesce(sum(text_tokens), 0)::BIGINT AS text_tokens,

@@ -189,9 +189,9 @@ def _rewrite_settings(
     loaded = validate_as(RephraseConfig, values, where=str(config or "synth grade"))
     if judge_model is not None and not loaded.asks_judge:
         raise ConfigError(
-            f"--judge-model {judge_model}: nobody would be asked, since judge = {loaded.judge!r} and "
-            f"roles.judge.base_url = {loaded.roles['judge'].base_url!r}; add --set judge=flagged and "
-            "--set roles.judge.base_url=URL"
+            f"--judge-model {judge_model}: nobody would be asked, since judge = {loaded.judge!r} "
+            f"and roles.judge.base_url = {loaded.roles['judge'].base_url!r}; add "
+            "--set judge=flagged and --set roles.judge.base_url=URL"
         )
     return loaded
 

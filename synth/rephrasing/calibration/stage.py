@@ -51,9 +51,7 @@ def was_asked(dataset: Dataset) -> bool:
     if any(dataset.in_commits(VERDICTS, ("part",))):
         return True
     rewrites = chain.from_iterable(dataset.in_commits("rephrasings", ("chunks",)))
-    return any(
-        UNFAITHFUL in chunk.get("faults", ()) for row in rewrites for chunk in row["chunks"]
-    )
+    return any(UNFAITHFUL in chunk.get("faults", ()) for row in rewrites for chunk in row["chunks"])
 
 
 class RephrasingTrialStage:
