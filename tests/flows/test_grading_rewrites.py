@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from flows.cli.commands.data import export
 from flows.cli.commands.grade import grade
 from flows.runtime.open_run import open_run
 from records.errors import ConfigError
@@ -183,3 +184,40 @@ def test_gates_count_in_their_order_and_what_none_has_looked_through_is_not_kept
 def test_a_judge_that_nobody_would_ask_is_refused(written: Path) -> None:
     with pytest.raises(ConfigError, match=r"--judge-model good.*roles\.judge\.base_url"):
         grade(str(written), judge_model="good")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"format_": "texts", "include_code_alone": True}, "--include-code-alone"),
+        ({"format_": "texts", "reasoning": "think"}, "--reasoning"),
+        ({"format_": "hf", "include_flagged": True}, "--include-flagged"),
+    ],
+)
+def test_an_export_takes_no_option_that_it_does_not_read(
+    written: Path, tmp_path: Path, options: dict, named: str
+) -> None:
+    with pytest.raises(ConfigError, match=named):
+        export(str(written), out=tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_large_export_is_cut_into_files_that_hold_each_text_once(
+    written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decided(written, UNJUDGED)
+    store = Dataset.open(written)
+    allowed = {"include_flagged": True, "include_heldout": True}
+    whole = export_texts(store, tmp_path / "one", **allowed)
+    monkeypatch.setattr("synth.publish.export_texts.FILE_ROWS", 2)
+    assert export_texts(store, tmp_path / "cut", **allowed).rows == whole.rows
+
+    def exported(folder: Path) -> dict[str, list[Row]]:
+        files = sorted((folder / "data").glob("*.parquet"))
+        found: dict[str, list[Row]] = {}
+        for file in files:
+            found.setdefault(file.name.split("-")[0], []).extend(pq.read_table(file).to_pylist())
+        return found
+
+    assert len(list((tmp_path / "cut" / "data").iterdir())) > len(whole.rows)
+    assert exported(tmp_path / "cut") == exported(tmp_path / "one")
