@@ -44,10 +44,16 @@ class JudgingStage:
         where they ask no judge."""
         if not self.run.config.asks_judge:
             return []
-        known = self.run.dataset.ids(VERDICTS)
+        columns = ("judge_id", "rephrasing_id", "part")
+        known = {
+            (row["rephrasing_id"], row["part"])
+            for rows in self.run.dataset.in_commits(VERDICTS, columns)
+            for row in rows
+            if row["judge_id"] == self.judge_id
+        }
         wanted: dict[str, list[int]] = {}
         for rephrasing_id, part, measured in self._measured_parts():
-            is_known = (self.judge_id, rephrasing_id, part) in known
+            is_known = (rephrasing_id, part) in known
             if not is_known and self._is_asked_about(rephrasing_id, part, measured):
                 wanted.setdefault(rephrasing_id, []).append(part)
         return [

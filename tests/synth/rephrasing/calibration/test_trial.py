@@ -9,6 +9,7 @@ import pytest
 
 from records.store.dataset import Dataset
 from synth.judging.judge_rates import JudgeStatus
+from synth.rephrasing.calibration import planning
 from synth.rephrasing.calibration.kinds import CHANGES, PARAPHRASE, UNTOUCHED
 from synth.rephrasing.calibration.planning import RewrittenPartId, parts_in, plan_trial
 from synth.rephrasing.calibration.rates import as_table, rates, status_of, trial_text, warning_of
@@ -168,6 +169,17 @@ def test_nobody_was_asked_about_an_untouched_part() -> None:
     for i, number in parts.unasked:
         assert (i, number) not in SAID
         assert "unfaithful" not in chunks[i][number]["faults"]
+
+
+def test_few_parts_of_many_are_looked_at_and_always_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    every = parts_in(REWRITES, SAID)
+    monkeypatch.setattr(planning, "LOOKED_AT", 3)
+    few, other_way = parts_in(REWRITES, SAID), parts_in(REWRITES[::-1], SAID)
+    assert few.able == every.able[:3] == other_way.able
+    assert few.unasked == every.unasked[:3] == other_way.unasked
+    assert few.num_judged == every.num_judged
 
 
 def test_what_a_judge_finds_unfaithful_is_not_changed_further() -> None:
