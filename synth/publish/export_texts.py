@@ -11,9 +11,7 @@ import pyarrow.parquet as pq
 from records.errors import ConfigError
 from records.new_folder import new_folder
 from records.store.dataset import Dataset
-
-FILE_ROWS = 10_000
-"""Texts a file."""
+from synth.publish.export import BATCH_ROWS, FILE_ROWS
 
 COLUMNS = (
     *("doc_id", "text", "style", "perspective", "kind", "source_name", "source_language"),
@@ -67,10 +65,14 @@ def export_texts(
 def _write(db: duckdb.DuckDBPyConnection, folder: Path, split: str, number: int) -> None:
     files = -(-number // FILE_ROWS)
     for index in range(files):
-        rows = db.execute(_ROWS, [split, FILE_ROWS, index * FILE_ROWS]).to_arrow_table()
         path = folder / f"{split}-{index:05d}-of-{files:05d}.parquet"
+        start = index * FILE_ROWS
+        # a relation, because rows of `execute` are copied once more on their way to Arrow
+        rows = db.sql(_ROWS, params=[split, start, start + FILE_ROWS]).to_arrow_reader(BATCH_ROWS)
         with path.open("wb") as handle:
-            pq.write_table(rows, handle, compression="zstd")
+            with pq.ParquetWriter(handle, rows.schema, compression="zstd") as parquet:
+                for batch in rows:
+                    parquet.write_batch(batch)
             handle.flush()
             os.fsync(handle.fileno())
 
@@ -89,12 +91,15 @@ def _nothing_left(dataset: Dataset, left_out: dict[str, int]) -> str:
 
 
 _CHOSEN = """
-SELECT rephrasing_id, split, CASE
-    WHEN kept IS NULL THEN 'undecided' WHEN NOT kept THEN 'not_kept'
-    WHEN len(flags) > 0 AND NOT $1 THEN 'flagged'
-    WHEN split != 'train' AND NOT $2 THEN 'held_out'
-    WHEN license = 'unknown' AND NOT $3 THEN 'unknown_license' END AS reason
-FROM rephrasings"""
+SELECT *, row_number() OVER (PARTITION BY split, reason ORDER BY rephrasing_id) - 1 AS place
+FROM (
+  SELECT rephrasing_id, split, CASE
+      WHEN kept IS NULL THEN 'undecided' WHEN NOT kept THEN 'not_kept'
+      WHEN len(flags) > 0 AND NOT $1 THEN 'flagged'
+      WHEN split != 'train' AND NOT $2 THEN 'held_out'
+      WHEN license = 'unknown' AND NOT $3 THEN 'unknown_license' END AS reason
+  FROM rephrasings
+)"""
 
 _SPLITS = """
 SELECT split, count(*) FROM chosen WHERE reason IS NULL GROUP BY 1 ORDER BY split != 'train', 1"""
@@ -102,5 +107,5 @@ SELECT split, count(*) FROM chosen WHERE reason IS NULL GROUP BY 1 ORDER BY spli
 _ROWS = f"""
 SELECT rephrasing_id AS doc_id, {", ".join(f"own.{name}" for name in COLUMNS[1:])}
 FROM rephrasings AS own JOIN chosen USING (rephrasing_id)
-WHERE chosen.reason IS NULL AND chosen.split = $1
-ORDER BY rephrasing_id LIMIT $2 OFFSET $3"""
+WHERE chosen.reason IS NULL AND chosen.split = $1 AND place >= $2 AND place < $3
+ORDER BY place"""

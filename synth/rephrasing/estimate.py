@@ -127,9 +127,11 @@ async def estimate_of(config: RephraseConfig, run: Run[RephraseConfig]) -> Rephr
     made_chars = max(1, sum(len(row["source_text"]) for row in rows))
     scale = chars / made_chars
     used: dict[Role, list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0])
-    columns = ("role", "prompt_tokens", "completion_tokens")
+    columns = ("role", "prompt_tokens", "completion_tokens", "cache_hit")
     for calls in run.dataset.in_commits("llm_calls", columns):
         for call in calls:
+            if call["cache_hit"]:  # a genre that another rewrite of the document has asked for
+                continue
             for place, n in enumerate((1, call["prompt_tokens"], call["completion_tokens"])):
                 used[call["role"]][place] += n * scale
     roles = []

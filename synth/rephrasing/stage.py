@@ -45,7 +45,7 @@ from synth.rephrasing.structure.chunks import Document, Span, documents_of
 from synth.rephrasing.writing.assignment import Assigner, Assignment
 from synth.rephrasing.writing.config import RephraseConfig
 from synth.rephrasing.writing.genres import GenreFinder
-from synth.rephrasing.writing.part_checks import PartChecker
+from synth.rephrasing.writing.part_checks import FIXED, PartChecker
 from synth.rephrasing.writing.parts import (
     PROMPT,
     DeclinedError,
@@ -192,7 +192,7 @@ class RephraseStage:
 
     def _item_id(self, source_id: str, at: At) -> str:
         source = self.config.sources[at.source]
-        decided = source.kind, source.genre, source.styles
+        decided = source.kind, source.genre, source.styles, source.language
         return digest(self.base, *decided, source_id, at.part, at.rewrite, at.again)
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
@@ -319,7 +319,7 @@ def base_of(config: RephraseConfig, assigner: Assigner) -> str:
         settings,
         version_of(PROMPT),
         EXACT_VERSION,
-        (prompt_version(), CHOICE_VERSION) if config.asks_judge else None,
+        (prompt_version(), CHOICE_VERSION, FIXED.identity()) if config.asks_judge else None,
         assigner.versions,
     )
 

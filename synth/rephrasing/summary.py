@@ -22,7 +22,7 @@ class RephrasingSummary:
     offline_model: bool
     """Some text was written by the offline model: its numbers say so wherever they stand."""
     totals: Row
-    """`rewrites`, `kept`, `documents`, `source_tokens`, `text_tokens`, `kept_tokens`,
+    """`rewrites`, `kept`, `undecided`, `documents`, `source_tokens`, `text_tokens`, `kept_tokens`,
     `prompt_tokens`, `completion_tokens` (what the answers used), `requests`, `cost_usd`,
     `usd_per_million_kept`, `held_out`."""
     yields: list[Row]
@@ -84,6 +84,10 @@ def lines(summary: RephrasingSummary) -> list[str]:
         f"{t['completion_tokens']:,} out, {t['cost_usd']:.4f} USD",
     ]
     said += map(_role_line, summary.roles)
+    if t["undecided"]:
+        said.append(
+            f"no decision yet on {t['undecided']} of them: running again, or synth grade, makes it"
+        )
     if t["usd_per_million_kept"] is not None and t["cost_usd"]:
         said.append(f"{t['usd_per_million_kept']:.2f} USD for a million kept tokens")
     if summary.drops:
@@ -119,16 +123,17 @@ def _rows(db: duckdb.DuckDBPyConnection, query: str) -> list[Row]:
     return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
-_TOTALS = """
+_TOTALS = f"""
 WITH calls AS (
   SELECT count(*) FILTER (NOT cache_hit) AS requests,
          coalesce(sum(prompt_tokens) FILTER (NOT cache_hit), 0)::BIGINT AS prompt_tokens,
          coalesce(sum(completion_tokens) FILTER (NOT cache_hit), 0)::BIGINT AS completion_tokens,
          coalesce(sum(cost_usd) FILTER (NOT cache_hit), 0) AS cost_usd
-  FROM llm_calls WHERE stage IN ('rephrase', 'rephrasing-verdicts', 'rephrasing-calibration')
+  FROM llm_calls WHERE stage IN {STAGES}
 ), made AS (
   SELECT count(*) AS rewrites,
          count(*) FILTER (kept) AS kept,
+         count(*) FILTER (kept IS NULL) AS undecided,
          count(DISTINCT (source_id, source_part)) AS documents,
          coalesce(sum(source_tokens), 0)::BIGINT AS source_tokens,
          coalesce(sum(text_tokens), 0)::BIGINT AS text_tokens,

@@ -6,6 +6,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from flows.cli.commands.data import export
+from flows.cli.commands.grade import grade
 from flows.runtime.open_run import open_run
 from records.errors import ConfigError
 from records.store.dataset import Dataset
@@ -14,6 +16,7 @@ from synth.engine.job_config import OfflineConfig
 from synth.engine.plans import StageReport
 from synth.engine.run import Run
 from synth.publish.export_texts import export_texts
+from synth.rephrasing.decisions.deciding import NOT_GATED, DecisionStage
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.rephrase import decide
 from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
@@ -144,3 +147,77 @@ def test_rewrites_of_before_decisions_are_read_and_decided_about(tmp_path: Path)
     decided(folder, RephraseConfig(sources=(SourceConfig(path="cpython"),)))
     assert all(flags is not None for *_, flags, _ in word(folder))
     assert texts(folder) == list(own.values())
+
+
+def test_gates_count_in_their_order_and_what_none_has_looked_through_is_not_kept(
+    tmp_path: Path,
+) -> None:
+    hooks = tmp_path / "hooks.py"
+    hooks.write_text("def first(text):\n    return 'a'\n\ndef second(text):\n    return 'b'\n")
+    few = SourceConfig(path="cpython", max_documents=1)
+    plain = UNJUDGED.model_copy(update={"sources": (few,), "gates": ()})
+    run_rephrase(tmp_path / "d", plain)
+    kept = {i for i, kept, *_ in word(tmp_path / "d") if kept}
+    assert kept
+
+    def reasons(*names: str, stages: bool) -> set[str]:
+        gates = [f"{hooks}:{name}" for name in names]
+        values = plain.model_dump(mode="json") | {"gates": gates}
+        config = RephraseConfig.model_validate(values)
+
+        async def decision_alone() -> None:
+            async with open_run(config, str(tmp_path / "d"), command="synth grade") as opened:
+                await opened.run_stage(DecisionStage(opened))
+
+        if stages:
+            decided(tmp_path / "d", config)
+        else:
+            asyncio.run(decision_alone())
+        return {reason for i, _, reason, *_ in word(tmp_path / "d") if i in kept}
+
+    assert reasons("first", "second", stages=False) == {NOT_GATED}
+    assert reasons("first", "second", stages=True) == {"first"}
+    assert reasons("second", "first", stages=True) == {"second"}
+    assert reasons("first", "second", stages=True) == {"first"}
+
+
+def test_a_judge_that_nobody_would_ask_is_refused(written: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--judge-model good.*roles\.judge\.base_url"):
+        grade(str(written), judge_model="good")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"format_": "texts", "include_code_alone": True}, "--include-code-alone"),
+        ({"format_": "texts", "reasoning": "think"}, "--reasoning"),
+        ({"format_": "hf", "include_flagged": True}, "--include-flagged"),
+    ],
+)
+def test_an_export_takes_no_option_that_it_does_not_read(
+    written: Path, tmp_path: Path, options: dict, named: str
+) -> None:
+    with pytest.raises(ConfigError, match=named):
+        export(str(written), out=tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_large_export_is_cut_into_files_that_hold_each_text_once(
+    written: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decided(written, UNJUDGED)
+    store = Dataset.open(written)
+    allowed = {"include_flagged": True, "include_heldout": True}
+    whole = export_texts(store, tmp_path / "one", **allowed)
+    monkeypatch.setattr("synth.publish.export_texts.FILE_ROWS", 2)
+    assert export_texts(store, tmp_path / "cut", **allowed).rows == whole.rows
+
+    def exported(folder: Path) -> dict[str, list[Row]]:
+        files = sorted((folder / "data").glob("*.parquet"))
+        found: dict[str, list[Row]] = {}
+        for file in files:
+            found.setdefault(file.name.split("-")[0], []).extend(pq.read_table(file).to_pylist())
+        return found
+
+    assert len(list((tmp_path / "cut" / "data").iterdir())) > len(whole.rows)
+    assert exported(tmp_path / "cut") == exported(tmp_path / "one")

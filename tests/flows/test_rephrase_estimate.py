@@ -59,7 +59,9 @@ def test_a_pilot_is_part_of_the_run_and_nothing_of_it_is_paid_twice(
     run_pilot(config, tmp_path / "d", documents=3, command="test", json_=True)
     told = json.loads(capsys.readouterr().out)
     assert told["totals"]["documents"] == 3
-    [report, _] = run_rephrase(tmp_path / "d", config)
+    assert told["totals"]["kept"] > 0
+    assert told["totals"]["kept"] + sum(row["n"] for row in told["drops"]) == 2 * 3
+    report, *_ = run_rephrase(tmp_path / "d", config)
     assert report.reused == 2 * 3
     assert report.pending == 0
     run_rephrase(tmp_path / "whole", config)

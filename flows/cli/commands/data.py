@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 
 from flows.cli.shared.options import DatasetOption, Flag, Json
 from flows.cli.shared.output import print_rows, say
-from records.errors import SynthError
+from records.errors import ConfigError, SynthError
 
 
 def register(app: App) -> None:
@@ -125,6 +125,17 @@ def export(
     from synth.publish.export import export_dataset
     from synth.publish.export_texts import export_texts
 
+    strangers = (
+        {"--include-code-alone": include_code_alone, "--reasoning": reasoning != "none"}
+        if format_ == "texts"
+        else {"--include-flagged": include_flagged}
+    )
+    if given := [option for option, is_given in strangers.items() if is_given]:
+        of = "trajectories" if format_ == "texts" else "rewrites"
+        raise ConfigError(
+            f"--format {format_} has nothing that {' or '.join(given)} could let in or leave out: "
+            f"it is about {of}; leave it away"
+        )
     store = open_dataset(path)
     if format_ == "texts":
         with writing_to("--out", out):

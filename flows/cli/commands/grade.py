@@ -186,7 +186,14 @@ def _rewrite_settings(
         values = RephraseConfig.changed(values, overrides, options)
     else:
         values = with_overrides(values, overrides)
-    return validate_as(RephraseConfig, values, where=str(config or "synth grade"))
+    loaded = validate_as(RephraseConfig, values, where=str(config or "synth grade"))
+    if judge_model is not None and not loaded.asks_judge:
+        raise ConfigError(
+            f"--judge-model {judge_model}: nobody would be asked, since judge = {loaded.judge!r} "
+            f"and roles.judge.base_url = {loaded.roles['judge'].base_url!r}; add "
+            "--set judge=flagged and --set roles.judge.base_url=URL"
+        )
+    return loaded
 
 
 def _recorded_rephrasing(store: "Dataset") -> dict[str, Any]:

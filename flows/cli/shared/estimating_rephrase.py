@@ -14,6 +14,7 @@ from flows.cli.shared.output import say
 from flows.runtime.open_run import open_run
 from records.store.dataset import Dataset
 from synth.engine.plans import StageReport
+from synth.engine.run import Run
 from synth.rephrasing.estimate import (
     RephraseEstimate,
     as_offline,
@@ -22,6 +23,7 @@ from synth.rephrasing.estimate import (
     estimate_of,
     make_some,
 )
+from synth.rephrasing.rephrase import decide
 from synth.rephrasing.stage import RephraseStage
 from synth.rephrasing.summary import lines, summarise
 from synth.rephrasing.writing.config import RephraseConfig
@@ -57,7 +59,8 @@ async def _estimated(config: RephraseConfig, folder: str, command: str) -> Rephr
 def run_pilot(
     config: RephraseConfig, dataset: Path, *, documents: int, command: str, json_: bool
 ) -> None:
-    """The pilot's rewrites are committed to `dataset`, where the run finds them."""
+    """The pilot's rewrites are committed to `dataset` and decided about, so that the summary tells
+    what is kept; the run finds them there."""
     with same_command_goes_on():
         report = asyncio.run(_piloted(config, str(dataset), documents, command))
     summary = summarise(Dataset.open(dataset))
@@ -76,4 +79,6 @@ async def _piloted(
     async with open_run(config, dataset, command=command) as run:
         with same_command_goes_on(begun=True):
             beginning = await asyncio.to_thread(beginning_of, RephraseStage(run))
-            return await make_some(run, beginning.windows, drawn(beginning.windows, documents))
+            made = await make_some(run, beginning.windows, drawn(beginning.windows, documents))
+            await decide(run, Run.run_stage)
+            return made

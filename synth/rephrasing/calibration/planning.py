@@ -46,7 +46,7 @@ class RewrittenPartId(NamedTuple):
 
 
 class TrialParts(NamedTuple):
-    """Parts of rewrites."""
+    """Parts of rewrites: of each sort the first `LOOKED_AT`, in an order that is drawn."""
 
     able: Sequence[RewrittenPartId]
     """Those that a model wrote, as long as a change needs."""
@@ -56,12 +56,25 @@ class TrialParts(NamedTuple):
     """Parts that a judge has been asked about."""
 
 
+class _FirstParts:
+    """The first of many parts in a drawn order; few more than these are held."""
+
+    def __init__(self) -> None:
+        self._parts: list[RewrittenPartId] = []
+
+    def add(self, part: RewrittenPartId) -> None:
+        self._parts.append(part)
+        if len(self._parts) >= 2 * LOOKED_AT:
+            self._parts = self.drawn()
+
+    def drawn(self) -> list[RewrittenPartId]:
+        return _drawn("able", self._parts)
+
+
 def parts_in(rewrites: Iterable[Row], verdicts: Mapping[RewrittenPartId, str]) -> TrialParts:
     """From rows of `rephrasings` with `rephrasing_id` and `chunks`; `verdicts`: what judges said of
     parts. One that a judge finds unfaithful is no part to change."""
-    able: list[RewrittenPartId] = []
-    unasked: list[RewrittenPartId] = []
-    num_judged = 0
+    able, unasked, num_judged = _FirstParts(), _FirstParts(), 0
     for row in rewrites:
         for number, chunk in enumerate(row["chunks"]):
             part = RewrittenPartId(row["rephrasing_id"], number)
@@ -71,10 +84,10 @@ def parts_in(rewrites: Iterable[Row], verdicts: Mapping[RewrittenPartId, str]) -
             start, end = chunk["text"]
             has_room = is_written(chunk) and end - start >= SHORTEST_PART
             if has_room and said != UNFAITHFUL:
-                able.append(part)
+                able.add(part)
                 if not was_asked:
-                    unasked.append(part)
-    return TrialParts(able, unasked, num_judged)
+                    unasked.add(part)
+    return TrialParts(able.drawn(), unasked.drawn(), num_judged)
 
 
 def num_perturbed(num_judged: int, config: RephrasingTrialConfig) -> int:
@@ -122,8 +135,7 @@ class _Left:
     """The parts that each kind was not tried on."""
 
     def __init__(self, parts: TrialParts, before: Iterable[Row]) -> None:
-        self._able = _drawn("able", parts.able)
-        self._unasked = _drawn("unasked", parts.unasked)
+        self._able, self._unasked = parts.able, parts.unasked
         self._taken: defaultdict[str, set[RewrittenPartId]] = defaultdict(set)
         for row in before:
             used = (RewrittenPartId(*one) for one in row["candidates"])

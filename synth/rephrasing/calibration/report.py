@@ -18,7 +18,7 @@ from synth.rephrasing.calibration.rates import (
     trial_text,
     warning_of,
 )
-from synth.rephrasing.calibration.stage import parts_of, trial_id_of
+from synth.rephrasing.calibration.stage import trial_id_of, was_asked
 from synth.rephrasing.calibration.trial import TABLE
 from synth.rephrasing.writing.config import RephraseConfig, RewriteMinimumQuality
 
@@ -64,12 +64,12 @@ def trial_reports(dataset: Dataset) -> list[RephrasingTrialReport]:
     minimum = _minimum_quality(dataset)
     if trials:
         return [_report(rows, minimum) for rows in trials.values()]
-    return [_report([], minimum)] if _was_asked(dataset) else []
+    return [_report([], minimum)] if was_asked(dataset) else []
 
 
 def warning_about(dataset: Dataset, config: RephraseConfig) -> str | None:
     """What a run says loudly of its own judge; None where no judge was asked, too."""
-    if not config.asks_judge or not _was_asked(dataset):
+    if not config.asks_judge or not was_asked(dataset):
         return None
     own, minimum = _tried(dataset, config), config.calibration.minimum_quality
     warning = warning_of(status_of(own, minimum), rates(own), minimum)
@@ -90,11 +90,6 @@ def _tried(dataset: Dataset, config: RephraseConfig) -> list[Row]:
     trial_id = trial_id_of(config)
     rows = chain.from_iterable(dataset.in_commits(TABLE, _COLUMNS))
     return [row for row in rows if row["trial_id"] == trial_id]
-
-
-def _was_asked(dataset: Dataset) -> bool:
-    """Whether a judge was asked about any part of a rewrite."""
-    return parts_of(dataset).num_judged > 0
 
 
 def _report(rows: list[Row], minimum: RewriteMinimumQuality) -> RephrasingTrialReport:

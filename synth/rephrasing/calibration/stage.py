@@ -22,6 +22,7 @@ from synth.rephrasing.calibration.trial import TABLE, TrialPart, try_judge
 from synth.rephrasing.calibration.writing import WRITTEN_BY, writer_version
 from synth.rephrasing.fidelity.part_judge import VERDICTS, prompt_version
 from synth.rephrasing.writing.config import RephraseConfig
+from synth.rephrasing.writing.part_checks import UNFAITHFUL
 
 
 def trial_id_of(config: RephraseConfig) -> str:
@@ -32,14 +33,25 @@ def trial_id_of(config: RephraseConfig) -> str:
 
 
 def parts_of(dataset: Dataset) -> TrialParts:
-    """Of all rewrites of a dataset."""
-    columns = ("judge_id", "rephrasing_id", "part", "verdict")
-    verdicts = {
-        RewrittenPartId(row["rephrasing_id"], row["part"]): row["verdict"]
-        for row in chain.from_iterable(dataset.in_commits(VERDICTS, columns))
-    }
+    """Of all rewrites of a dataset. Where judges differ, unfaithful counts: such a part is none to
+    change."""
+    verdicts: dict[RewrittenPartId, str] = {}
+    columns = ("rephrasing_id", "part", "verdict")
+    for row in chain.from_iterable(dataset.in_commits(VERDICTS, columns)):
+        part = RewrittenPartId(row["rephrasing_id"], row["part"])
+        if verdicts.get(part) != UNFAITHFUL:
+            verdicts[part] = row["verdict"]
     rewrites = dataset.in_commits("rephrasings", ("rephrasing_id", "chunks"))
     return parts_in(chain.from_iterable(rewrites), verdicts)
+
+
+def was_asked(dataset: Dataset) -> bool:
+    """Whether a judge was asked about any part of a rewrite; of a part that it gave back and that
+    the source stands for there is no verdict."""
+    if any(dataset.in_commits(VERDICTS, ("part",))):
+        return True
+    rewrites = chain.from_iterable(dataset.in_commits("rephrasings", ("chunks",)))
+    return any(UNFAITHFUL in chunk.get("faults", ()) for row in rewrites for chunk in row["chunks"])
 
 
 class RephrasingTrialStage:

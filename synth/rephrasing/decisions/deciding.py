@@ -6,10 +6,11 @@ be made again with other settings; the newest one counts (the views `rephrasings
 """
 
 import asyncio
-import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
 
 from records.digest import digest
 from records.reading.lookup import RowBy
@@ -31,6 +32,9 @@ STAGE_VERSION = 1
 TABLE = "rephrasing_decisions"
 
 REPEATS = "near_duplicate"
+
+NOT_GATED = "not_gated"
+"""The reason of a rewrite that some gate of the settings could not look through."""
 
 KEEP_ROWS = 200
 """Rewrites held while pairs of them are compared."""
@@ -60,23 +64,38 @@ class DecisionStage:
     def plan(self) -> list[Item]:
         """One item, or none where nothing was rewritten."""
         config, dataset = self.run.config, self.run.dataset
-        known = hashlib.sha256()
-        for table in ("rephrasings", MEASUREMENTS, GATES_TABLE, VERDICTS):
-            for key in sorted(map(str, dataset.ids(table))):
-                known.update(key.encode())
-        if not dataset.ids("rephrasings"):
+        if not any(dataset.in_commits("rephrasings", ("rephrasing_id",))):
             return []
-        settings = [config.fidelity.identity(), config.selection.near, config.heldout_share]
+        judge_id = self._judge_that_counts()
         decided = digest(
             self.name,
             STAGE_VERSION,
-            *settings,
-            {name: gate.version for name, gate in self.gates.items()},
+            *(config.fidelity.identity(), config.selection.near, config.heldout_share),
+            [[name, gate.version] for name, gate in self.gates.items()],
             measured_by(config),
-            self.judge_id if self._judge_counts() else None,
-            known.hexdigest(),
+            judge_id,
+            _sum_of(self._keys(judge_id)),
         )
         return [Item(self._newest_id(decided))]
+
+    def _keys(self, judge_id: str | None) -> Iterator[list[str | int]]:
+        """Of all rows that the decision rests on, in the order of their commits."""
+        version = measured_by(self.run.config)
+        for row in self._rows("rephrasings", "rephrasing_id"):
+            yield [row["rephrasing_id"]]
+        # what is measured of a rewrite is committed together, so its whole stands for its parts
+        for row in self._rows(MEASUREMENTS, "rephrasing_id", "part", "measured_by"):
+            if row["part"] == WHOLE and row["measured_by"] == version:
+                yield [MEASUREMENTS, row["rephrasing_id"]]
+        for row in self._rows(GATES_TABLE, "rephrasing_id", "gate", "version"):
+            if self._is_in_use(row):
+                yield [GATES_TABLE, row["rephrasing_id"], row["gate"]]
+        for row in self._rows(VERDICTS, "judge_id", "rephrasing_id", "part"):
+            if row["judge_id"] == judge_id:
+                yield [VERDICTS, row["rephrasing_id"], row["part"]]
+
+    def _rows(self, table: str, *columns: str) -> Iterator[Row]:
+        return chain.from_iterable(self.run.dataset.in_commits(table, columns))
 
     def _newest_id(self, decision_id: str) -> str:
         """A decision that was overruled since is made again, under an id of its own."""
@@ -92,8 +111,8 @@ class DecisionStage:
         return ItemResult({TABLE: rows}, noted=dict(sorted(reasons.items())))
 
     def _decided(self, decision_id: str) -> list[Row]:
-        judge_id = self.judge_id if self._judge_counts() else None
-        standing = self._standing()
+        judge_id = self._judge_that_counts()
+        standing = self._standing(judge_id)
         kept = sorted(i for i, one in standing.items() if one.drop_reason is None)
         number_of = {rephrasing_id: number for number, rephrasing_id in enumerate(kept)}
         sketches = [b""] * len(kept)
@@ -126,17 +145,19 @@ class DecisionStage:
             for i, one in sorted(standing.items())
         ]
 
-    def _standing(self) -> dict[str, Standing]:
+    def _standing(self, judge_id: str | None) -> dict[str, Standing]:
         """By rewrite; one that today's checks have not measured has none."""
-        config, verdicts, gated = self.run.config, self._verdicts(), self._gated()
+        config, verdicts, gated = self.run.config, self._verdicts(judge_id), self._gated()
         version = measured_by(config)
         found: defaultdict[str, Standing] = defaultdict(Standing)
-        for row in self._measurements():
+        for row in chain.from_iterable(self.run.dataset.in_commits(MEASUREMENTS)):
             if row["measured_by"] != version:
                 continue
             one = found[row["rephrasing_id"]]
             if row["part"] == WHOLE:
-                gate = gated.get(row["rephrasing_id"])
+                gate = gated.found.get(row["rephrasing_id"])
+                if gated.num_looked[row["rephrasing_id"]] < len(self.gates):
+                    gate = gate or NOT_GATED
                 one.drop_reason = verdict(row, config.fidelity) or gate or one.drop_reason
                 continue
             said = verdicts.get((row["rephrasing_id"], row["part"]))
@@ -150,38 +171,49 @@ class DecisionStage:
                 one.flags.update(["unfaithful"] if said else [])
         return found
 
-    def _measurements(self) -> Iterator[Row]:
-        for rows in self.run.dataset.in_commits(MEASUREMENTS):
-            yield from rows
-
-    def _gated(self) -> dict[str, str]:
-        """Rewrite -> the first gate of the settings that finds something in it."""
+    def _gated(self) -> "_Gated":
         order = list(self.gates)
         found: dict[str, str] = {}
-        for rows in self.run.dataset.in_commits(GATES_TABLE):
-            for row in rows:
-                gate, i = row["gate"], row["rephrasing_id"]
-                known = self.gates.get(gate)
-                if row["found"] is None or known is None or known.version != row["version"]:
-                    continue
-                if i not in found or order.index(gate) < order.index(found[i]):
-                    found[i] = gate
-        return found
+        num_looked: Counter[str] = Counter()
+        for row in self._rows(GATES_TABLE, "rephrasing_id", "gate", "version", "found"):
+            gate, i = row["gate"], row["rephrasing_id"]
+            if not self._is_in_use(row):
+                continue
+            num_looked[i] += 1
+            is_first = i not in found or order.index(gate) < order.index(found[i])
+            if row["found"] is not None and is_first:
+                found[i] = gate
+        return _Gated(found, num_looked)
 
-    def _judge_counts(self) -> bool:
-        """Whether the word of the settings' judge decides: not where they ask none, and not where
-        its trial finds it below its minimum quality."""
+    def _is_in_use(self, gated: Row) -> bool:
+        """Whether the settings have the gate of a row of `rephrasing_gates`, as it is there."""
+        known = self.gates.get(gated["gate"])
+        return known is not None and known.version == gated["version"]
+
+    def _judge_that_counts(self) -> str | None:
+        """The judge of the settings whose word decides: None where they ask none, and where its
+        trial finds it below its minimum quality."""
         run = self.run
-        return run.config.asks_judge and status_in(run.dataset, run.config) != "below_minimum"
+        if run.config.asks_judge and status_in(run.dataset, run.config) != "below_minimum":
+            return self.judge_id
+        return None
 
-    def _verdicts(self) -> dict[tuple[str, int], str]:
-        """Of the judge of the settings, by rewrite and part; none where its word does not count."""
-        if not self._judge_counts():
-            return {}
-        columns = ("judge_id", "rephrasing_id", "part", "verdict")
+    def _verdicts(self, judge_id: str | None) -> dict[tuple[str, int], str]:
+        """Of this judge, by rewrite and part."""
         return {
             (row["rephrasing_id"], row["part"]): row["verdict"]
-            for rows in self.run.dataset.in_commits(VERDICTS, columns)
-            for row in rows
-            if row["judge_id"] == self.judge_id
+            for row in self._rows(VERDICTS, "judge_id", "rephrasing_id", "part", "verdict")
+            if row["judge_id"] == judge_id
         }
+
+
+class _Gated(NamedTuple):
+    found: dict[str, str]
+    """Rewrite -> the first gate of the settings that finds something in it."""
+    num_looked: Counter[str]
+    """Rewrite -> how many gates of the settings have looked through it."""
+
+
+def _sum_of(keys: Iterable[list[str | int]]) -> str:
+    """A digest of different keys in whatever order they come, so that none need be held."""
+    return f"{sum(int(digest(key, length=32), 16) for key in keys) % 16**32:032x}"

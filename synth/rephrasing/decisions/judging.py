@@ -44,10 +44,16 @@ class JudgingStage:
         where they ask no judge."""
         if not self.run.config.asks_judge:
             return []
-        known = self.run.dataset.ids(VERDICTS)
+        columns = ("judge_id", "rephrasing_id", "part")
+        known = {
+            (row["rephrasing_id"], row["part"])
+            for rows in self.run.dataset.in_commits(VERDICTS, columns)
+            for row in rows
+            if row["judge_id"] == self.judge_id
+        }
         wanted: dict[str, list[int]] = {}
         for rephrasing_id, part, measured in self._measured_parts():
-            is_known = (self.judge_id, rephrasing_id, part) in known
+            is_known = (rephrasing_id, part) in known
             if not is_known and self._is_asked_about(rephrasing_id, part, measured):
                 wanted.setdefault(rephrasing_id, []).append(part)
         return [
@@ -77,7 +83,9 @@ class JudgingStage:
 
     def _is_asked_about(self, rephrasing_id: str, part: int, measured: Row) -> bool:
         config = self.run.config
-        if config.judge == "all" or flags_of(measured, config.fidelity):
+        # of a document that a fault drops, nothing that the judge says would matter
+        faulty = bool(measured["exact"]) and "exact_fault" not in config.fidelity.drop_for
+        if config.judge == "all" or faulty or flags_of(measured, config.fidelity):
             return True
         source, _ = texts_of(self.rewrites[rephrasing_id], part)
         return is_drawn(lot_of(rephrasing_id, source), config.fidelity.drawn_share)

@@ -72,12 +72,14 @@ class FidelityConfig(Config):
     """Reasons that drop a rewrite."""
     flag_for: tuple[FlagReason, ...] = HINTS
     """Reasons that flag a part and a rewrite that they do not drop. Those of words alone
-    (`contradicted`, `sentence_added` and the like) hold for every second faithful part."""
+    (`contradicted`, `sentence_added` and the like) hold for every second faithful part.
+    `exact_fault` and `unfaithful` flag wherever they do not drop, and need not be named."""
     doubt_at: float = Field(default=0.9, ge=0.0)
     """How much of a sentence stands in the closest one of the other text, where one of the two
     alone holds a negation; from here on: `doubted`. Above 1: never."""
     drawn_share: float = Field(default=0.02, ge=0.0, le=1.0)
-    """Share of all parts that the judge is asked about by lot, whatever they say."""
+    """Share of stored parts that the judge is asked about by lot, whatever they say. While parts
+    are written it is the default, whatever stands here: what comes back decides the text."""
 
     min_numbers: float = Field(default=1.0, ge=0.0, le=1.0)
     """Share of the numbers kept; below: `numbers_lost`."""

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from records.digest import digest
 from records.tables.schemas import Row
+from synth.judging.panel import judge_identity
 from synth.llm.client import LLM
 from synth.llm.settings.config import RoleConfig
 from synth.llm.structured import InvalidOutputError
@@ -66,8 +67,9 @@ def prompt_version() -> str:
 
 
 def judge_id_of(judge: RoleConfig) -> str:
-    """What a verdict belongs to: the judge with its settings, and its prompt."""
-    return digest(VERDICTS, judge.identity(), prompt_version())
+    """What a verdict belongs to: the judge with its settings, whether it is the offline model, and
+    its prompt."""
+    return digest(VERDICTS, judge_identity(judge), prompt_version())
 
 
 def verdict_row(judge_id: str, rewrite: Row, part: int, verdict: PartVerdict) -> Row:

@@ -1,5 +1,6 @@
 """Rows of a source: the text in one, why there is none, and when there are too few."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
@@ -16,6 +17,10 @@ FEWEST_BAD = 20
 
 MOST_BAD = 0.5
 """Share of the first rows that may be bad."""
+
+
+_LANGUAGE = re.compile(r"([a-z]{2,3})(?:[-_][a-z0-9_-]+)?")
+"""A code, of which a region or a script is left away; a name such as "English" is none."""
 
 
 class RowReader(Protocol):
@@ -46,12 +51,12 @@ def text_of(row: Mapping[str, Any], config: SourceConfig, name: str) -> SourceRo
         words = f"{config.text!r} (sources.text) is {type(text).__name__}, no text"
         return BadRow("text_is_no_string", name, words)
     language = row.get("language")
-    known = language if isinstance(language, str) and language else config.language
+    told = _LANGUAGE.fullmatch(language.lower()) if isinstance(language, str) else None
     try:
         text.encode()
     except UnicodeEncodeError as error:  # JSON can write half a character, and UTF-8 cannot
         return BadRow("not_utf8", name, f"half a character is no text: {error.reason}")
-    return SourceText(text, name, known)
+    return SourceText(text, name, told[1] if told else config.language)
 
 
 class RowTally:

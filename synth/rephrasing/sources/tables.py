@@ -6,7 +6,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from records.errors import ConfigError, ItemError
+from records.errors import ConfigError, ItemError, TransientError
 from synth.rephrasing.sources.rereading import Rereader
 from synth.rephrasing.sources.rows import RowTally, text_of
 from synth.rephrasing.sources.texts import BadRow, SourceRow, SourceText, TextPosition
@@ -64,7 +64,11 @@ class DataSet:
             except ConfigError:
                 raise
             except Exception as error:
-                raise self._unreadable(error) from error
+                self._rereader = None  # its readers have ended with the error
+                unreadable = self._unreadable(error)
+                if isinstance(self._opened, _StreamedRows):
+                    raise TransientError(str(unreadable)) from error
+                raise unreadable from error
         if row is None:
             raise ConfigError(f"{self._config.path} has fewer rows than when the run was planned")
         if isinstance(row, BadRow):

@@ -162,7 +162,8 @@ class Writer:
         self._whole = document.source(document.parts)
         self._texts: dict[int, str] = {}
         """Rewritten parts with their markers, by number; what stands is part of later requests."""
-        self._runs: dict[int, set[WordRun]] = {}
+        self._said: set[WordRun] = set()
+        """Runs of words of what stands."""
         self._made: dict[int, Chunk] = {}
         """How each came about; where it stands is not known yet."""
         self._prompt_tokens = self._completion_tokens = 0
@@ -248,14 +249,14 @@ class Writer:
         """The faults of form first; what has none is looked at for what it says."""
         checks: dict[int, PartCheck] = {}
         fit: list[WrittenPart] = []
-        said: dict[int, set[WordRun]] = dict(self._runs)
+        said = self._said.copy()
         for number, text in sorted(found.items()):
             part = self._document.parts[number]
-            fault = fault_of_form(self._document, part, text, set().union(*said.values()))
+            fault = fault_of_form(self._document, part, text, said)
             if fault is not None:
                 checks[number] = PartCheck(fault)
                 continue
-            said[number] = runs_of(text)
+            said |= runs_of(text)
             source, restored = self._document.text_of(part), self._document.restored(text)
             fit.append(WrittenPart(number + 1, part.span.start, source, restored))
         looked = await self._check(fit, step=step) if fit else ()
@@ -281,7 +282,8 @@ class Writer:
 
     def _stands(self, number: int, text: str, made: Chunk) -> None:
         self._texts[number], self._made[number] = text, made
-        self._runs[number] = runs_of(text) if made.attempts else set()
+        if made.attempts:
+            self._said |= runs_of(text)
 
     async def _asked(self, wanted: dict[int, _Pending], step: str) -> Completion:
         prompt = self._prompt(list(wanted))

@@ -19,7 +19,9 @@ import pytest
 from records.errors import ConfigError, ItemError, TransientError
 from synth.rephrasing.sources import formats, rereading, stored_files
 from synth.rephrasing.sources.rereading import Rereader
+from synth.rephrasing.sources.rows import text_of
 from synth.rephrasing.sources.sources import source_of
+from synth.rephrasing.sources.tables import DataSet
 from synth.rephrasing.sources.texts import BadRow, SourceText
 from synth.rephrasing.writing.config import SourceConfig
 
@@ -285,6 +287,41 @@ def test_a_pattern_finds_files_of_this_machine(tmp_path: Path) -> None:
         (tmp_path / name).write_bytes(packed(lines_of([name]), Path(name).suffix))
     source = source_of(SourceConfig(path=str(tmp_path / "*.jsonl*")))
     assert [row[0] for _, row in source.texts()] == ["a.jsonl.zst", "b.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("told", "language"),
+    [("en", "en"), ("EN-us", "en"), ("zh_Hans", "zh"), ("English", "fr"), ("", "fr"), (None, "fr")],
+)
+def test_the_language_of_a_row_is_a_code_or_that_of_the_source(
+    told: str | None, language: str
+) -> None:
+    config = SourceConfig(path="a.jsonl", language="fr")
+    row = text_of({"text": "Salt melts ice.", "language": told}, config, "a")
+    assert isinstance(row, SourceText)
+    assert row.language == language
+
+
+def test_a_stream_that_breaks_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stream:
+        column_names = ("text",)
+        broken = False
+
+        def __iter__(self) -> Iterator[dict[str, str]]:
+            for number in range(6):
+                if self.broken and number == 3:
+                    raise OSError("connection reset")
+                yield {"text": f"row {number}"}
+
+    stream = Stream()
+    monkeypatch.setattr(DataSet, "_load", lambda self: stream)
+    source = DataSet(SourceConfig(path="owner/name", format="datasets"))
+    found = list(source.texts())
+    stream.broken = True
+    with pytest.raises(TransientError, match="connection reset"):
+        source.read(found[4][0])
+    stream.broken = False
+    assert source.read(found[4][0]) == found[4][1]
 
 
 @pytest.mark.slow

@@ -9,10 +9,13 @@ import pytest
 
 from records.store.dataset import Dataset
 from synth.judging.judge_rates import JudgeStatus
+from synth.rephrasing.calibration import planning
 from synth.rephrasing.calibration.kinds import CHANGES, PARAPHRASE, UNTOUCHED
 from synth.rephrasing.calibration.planning import RewrittenPartId, parts_in, plan_trial
 from synth.rephrasing.calibration.rates import as_table, rates, status_of, trial_text, warning_of
 from synth.rephrasing.calibration.report import trial_reports, warning_about
+from synth.rephrasing.calibration.stage import parts_of, was_asked
+from synth.rephrasing.fidelity.part_judge import VERDICTS
 from synth.rephrasing.report import report_html, summary_markdown
 from synth.rephrasing.stage import base_of
 from synth.rephrasing.summary import lines, summarise
@@ -168,10 +171,40 @@ def test_nobody_was_asked_about_an_untouched_part() -> None:
         assert "unfaithful" not in chunks[i][number]["faults"]
 
 
+def test_few_parts_of_many_are_looked_at_and_always_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    every = parts_in(REWRITES, SAID)
+    monkeypatch.setattr(planning, "LOOKED_AT", 3)
+    few, other_way = parts_in(REWRITES, SAID), parts_in(REWRITES[::-1], SAID)
+    assert few.able == every.able[:3] == other_way.able
+    assert few.unasked == every.unasked[:3] == other_way.unasked
+    assert few.num_judged == every.num_judged
+
+
 def test_what_a_judge_finds_unfaithful_is_not_changed_further() -> None:
     parts = parts_in(REWRITES, dict.fromkeys(SAID, "unfaithful"))
     assert parts.num_judged == len(SAID)
     assert parts.able == parts.unasked
+
+
+def test_where_judges_differ_the_part_is_none_to_change(dataset: Dataset) -> None:
+    [first, *_] = verdict_rows(REWRITES)
+    part = RewrittenPartId(first["rephrasing_id"], first["part"])
+    assert part in parts_of(dataset).able
+    for shard, (judge, verdict) in enumerate((("b", "unfaithful"), ("c", "faithful")), 1):
+        row = first | {"judge_id": judge, "verdict": verdict}
+        dataset.commit(run_id="r", stage="s", shard=shard, tables={VERDICTS: [row]})
+    assert part not in parts_of(dataset).able
+    assert parts_of(dataset).num_judged == len(SAID)
+
+
+def test_a_judge_was_asked_where_a_part_came_back_without_a_verdict(tmp_path: Path) -> None:
+    rows = rewrites(judged=lambda number: False)
+    assert not was_asked(dataset_of(tmp_path / "none", rows))
+    rows[0]["chunks"][1]["faults"] = ["unfaithful"]
+    assert was_asked(dataset_of(tmp_path / "one", rows))
+    assert parts_of(Dataset.open(tmp_path / "one")).num_judged == 1
 
 
 def test_where_all_parts_are_judged_every_control_is_a_paraphrase(tmp_path: Path) -> None:
