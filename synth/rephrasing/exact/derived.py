@@ -54,7 +54,7 @@ def forms_of(quantity: Quantity) -> list[GivenNumber]:
     assert not isinstance(value, str), "asked of quantities whose value is a number"
     unit = quantity.unit
     if unit is None:
-        is_year = isinstance(value, int) and value in _YEARS
+        is_year = value in _YEARS and quantity.text.rstrip("s").isdigit()
         return [GivenNumber(value, "year" if is_year else "", is_share=False)]
     dimension, size = UNITS[unit]
     forms = [GivenNumber(value * size, dimension, is_share=dimension == "ratio")]

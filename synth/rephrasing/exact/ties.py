@@ -31,8 +31,9 @@ _LARGE = "large"
 
 
 def dimension_of(quantity: Quantity) -> str | None:
-    """Of its unit; a degree is one of any kind, and a part of one is so many per cent. Years and large numbers
-    are of their own kind."""
+    """Of its unit. A degree is one of any kind, and a part of one is so many per cent.
+
+    Years and large numbers are of their own kind."""
     if quantity.unit is None:
         if _is_part(quantity):
             return "ratio"
@@ -111,13 +112,15 @@ class Ties:
         )
 
     def _is_tied(self, quantity: Quantity, other: Quantity, needed: int) -> bool:
-        """`needed`: words around them that tie numbers of two kinds."""
+        """`needed`: words around them that tie a share to a number without a unit."""
         kind, other_kind = dimension_of(quantity), dimension_of(other)
         shared = self._shared(quantity, other)
         if kind == other_kind:
             is_one_part = _is_part(quantity) is not _is_part(other)
             return shared > 0 or (kind is not None and not is_one_part)
         may_be_millions = _LARGE in (kind, other_kind) and "m" in (quantity.unit, other.unit)
+        if "ratio" not in (kind, other_kind):
+            needed = SURELY
         return may_be_millions or (None in (kind, other_kind) and shared >= needed)
 
     def _follows(self, quantity: Quantity, other: Quantity) -> bool:
