@@ -9,11 +9,13 @@ import re
 from collections.abc import Iterator
 
 from synth.rephrasing.exact.readings import PartPair, PartReading
+from synth.rephrasing.exact.ties import Ties
 from synth.rephrasing.facts.quantities import Quantity
 from synth.rephrasing.facts.stems import stem
 from synth.rephrasing.facts.stopwords import STOPWORDS
 
 _FOLLOWING = re.compile(r"[ -]([^\W\d_]+)")
+_YEAR = re.compile(r"1[5-9]\d\d|20\d\d")
 MOST_FOLLOWING = 3
 """Words after a number among which the thing is that is counted."""
 
@@ -27,7 +29,7 @@ _Counted = dict[str, dict[int, Quantity]]
 """By the stem of what is counted: how many of it there are."""
 
 
-def changed_counts(pair: PartPair) -> Iterator[str]:
+def changed_counts(pair: PartPair, ties: Ties) -> Iterator[str]:
     source, rewrite = pair
     ours, theirs = _counted(source), _counted(rewrite)
     told = set()
@@ -40,6 +42,8 @@ def changed_counts(pair: PartPair) -> Iterator[str]:
         is_new = any(not source.holds(q, implied=True) for q in new)
         is_gone = any(not rewrite.holds(q, implied=True) for q in gone)
         if new and gone and (is_new or is_gone):
+            if not ties.stands_for(new[0], gone[0], counted=True):
+                continue
             words = f"the part has {gone[0].text} ({thing}); the rewrite has {new[0].text} instead"
             if (gone[0].value, new[0].value) not in told:
                 told.add((gone[0].value, new[0].value))
@@ -53,6 +57,7 @@ def _counted(reading: PartReading) -> _Counted:
         if (
             not isinstance(value, int)
             or value == 1
+            or _YEAR.fullmatch(quantity.text)
             or quantity.unit
             or reading.only_counts(quantity)
         ):

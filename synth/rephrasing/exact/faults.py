@@ -19,16 +19,18 @@ from synth.rephrasing.exact.numbers import (
     changed_dates,
     changed_numbers,
     changed_periods,
+    changed_rates,
     changed_units,
 )
 from synth.rephrasing.exact.readings import PartPair, PartReading
+from synth.rephrasing.exact.ties import Ties
 from synth.rephrasing.exact.words import (
     changed_cells,
     changed_code,
     changed_quotations,
 )
 
-EXACT_VERSION = 2
+EXACT_VERSION = 3
 """Raised when other rewrites would have faults: what is written hangs on them, so it is part of an
 item's id."""
 
@@ -68,9 +70,10 @@ def _source_reading(source: str) -> PartReading:
 
 
 def _found(pair: PartPair, document: str) -> Iterator[tuple[ExactKind, str]]:
-    for words in changed_numbers(pair):
+    ties = Ties(pair)
+    for words in changed_numbers(pair, ties):
         yield "number", words
-    for words in changed_counts(pair):
+    for words in changed_counts(pair, ties):
         yield "number", words
     for words in changed_formulas(pair):
         yield "formula", words
@@ -79,6 +82,8 @@ def _found(pair: PartPair, document: str) -> Iterator[tuple[ExactKind, str]]:
     if pair.is_translation:
         return
     for words in changed_units(pair):
+        yield "unit", words
+    for words in changed_rates(pair):
         yield "unit", words
     for words in changed_periods(pair):
         yield "unit", words

@@ -52,6 +52,18 @@ _IDENTIFIER = re.compile(
 )
 """Of programs and formats: "max_age", "UTF-8", "camelCase"."""
 
+_LETTERS = str.maketrans(
+    {"\u00f8": "o", "\u0142": "l", "\u0111": "d", "\u00e6": "ae", "\u0153": "oe"}
+)
+"""Letters that are none with an accent, as they are written without them."""
+
+_SOUNDS = (("tch", "c"), ("tsch", "c"), ("sch", "s"), ("sh", "s"), ("ch", "c"), ("kh", "k"))
+_SOUNDS += (("ph", "f"), ("th", "t"), ("ck", "k"), ("dj", "j"), ("zh", "j"), ("ou", "u"))
+_SOUNDS += (("z", "s"), ("c", "k"), ("q", "k"), ("y", "i"), ("w", "v"), ("j", "i"), ("ii", "i"))
+"""What is written in several ways in names that come from other scripts or languages."""
+
+_TWICE = re.compile(r"(.)\1")
+
 _Run = list[str]
 
 
@@ -125,6 +137,15 @@ def _is_short(run: _Run) -> bool:
     return all(word.isupper() or not word[1:].islower() for word in run)
 
 
+@lru_cache(maxsize=4096)
+def _sound(name: str) -> str:
+    """Of a name without accents: the same for "Sergei" and "Sergey", "Elisabeth" and
+    "Elizabeth"."""
+    for written, heard in _SOUNDS:
+        name = name.replace(written, heard)
+    return _TWICE.sub(r"\1", name)
+
+
 def _slips(
     runs: list[_Run], others: list[_Run], words: set[str], words_there: set[str]
 ) -> Iterator[tuple[str, str]]:
@@ -133,6 +154,7 @@ def _slips(
     long = (item for item in ours.items() if len(item[0]) >= FEWEST_LETTERS)
     ours = dict(islice(long, MOST_PIECES))
     theirs = {_plain(word): word for run in others for word in run}
+    heard = {_sound(key) for key in ours}
     new = [
         key
         for key in theirs
@@ -140,6 +162,7 @@ def _slips(
         and key.isalpha()
         and key not in words
         and _OTHER_WORDS.get(key) not in words
+        and _sound(key) not in heard
     ]
     for key in new[:MOST_PIECES]:
         for other, name in ours.items():
@@ -167,15 +190,23 @@ class _Words:
         self._words = words
         self._sorted = sorted(words)
         self._joined = "\n".join(self._sorted)
+        self._sounds: set[str] | None = None
 
     def hold(self, name: str) -> bool:
         """Whether a word begins like each part of the name, or holds it where it is short."""
         return all(
-            self._begin(part[: max(STEM, len(part) - 2)]) or _OTHER_WORDS.get(part) in self._words
+            self._begin(part[: max(STEM, len(part) - 2)])
+            or _OTHER_WORDS.get(part) in self._words
+            or self._sounds_like(part)
             if len(part) >= STEM
             else part in self._joined
             for part in _WORD.findall(_plain(name))
         )
+
+    def _sounds_like(self, part: str) -> bool:
+        if self._sounds is None:
+            self._sounds = {_sound(word) for word in self._words if len(word) >= STEM}
+        return _sound(part) in self._sounds
 
     def _begin(self, beginning: str) -> bool:
         at = bisect_left(self._sorted, beginning)
@@ -187,5 +218,5 @@ def _plain(text: str) -> str:
     """In small letters without accents."""
     if text.isascii():
         return text.lower()
-    apart = unicodedata.normalize("NFD", text.casefold())
+    apart = unicodedata.normalize("NFD", text.casefold().translate(_LETTERS))
     return "".join(sign for sign in apart if not unicodedata.combining(sign))

@@ -7,17 +7,11 @@ from typing import NamedTuple
 
 from synth.rephrasing.exact.rates import Period, periods_in, times_in
 from synth.rephrasing.exact.readings import DEGREES, SHARES, PartPair, PartReading
-from synth.rephrasing.exact.values import ReadValue
+from synth.rephrasing.exact.ties import Ties, dimension_of
 from synth.rephrasing.facts.clock import HALF_DAY
 from synth.rephrasing.facts.dates import Moment
 from synth.rephrasing.facts.quantities import Quantity, QuantityValue
 from synth.rephrasing.facts.units import UNITS
-
-MOST_COMPARED = 60
-"""Numbers of either text that are compared one by one."""
-
-LARGE = 40
-"""What is added to a number above comes to a sum that a text may give in its place."""
 
 _VERSION = re.compile(r"(?<![\w.])\d{1,6}(?:\.\d{1,6}){2,5}(?![\w.]\d)")
 """Dates in figures and versions of programs: several dots, and no number."""
@@ -29,25 +23,23 @@ _UNIT = re.compile(
 )
 
 
-def changed_numbers(pair: PartPair) -> Iterator[str]:
+def changed_numbers(pair: PartPair, ties: Ties) -> Iterator[str]:
     """A number that is new alone may be worked out, in ways that no rule foresees: it is no fault
     unless another one is gone."""
     source, rewrite = pair
     added = [q for q in rewrite.firm if not source.holds(q, implied=True)]
     lost = [q for q in source.firm if not rewrite.holds(q, implied=not added)]
-    gone = {Fraction(quantity.value) for quantity in lost[:MOST_COMPARED]}
-    large = {value for value in source.known if value > LARGE}
-    swapped = [q for q in added[:MOST_COMPARED] if not _is_sum(Fraction(q.value), gone, large)]
-    if lost and swapped:
-        yield f"the part has {_told(lost)}; the rewrite has {_told(swapped)} instead"
-    yield from _changed_shares(pair)
-    yield from _changed_measures(pair)
+    gone, new = ties.between(lost, added)
+    if gone:
+        yield f"the part has {_told(gone)}; the rewrite has {_told(new)} instead"
+    yield from _changed_shares(pair, ties)
+    yield from _changed_measures(pair, ties)
     ours, theirs = (set(_VERSION.findall(reading.text.text)) for reading in pair)
     if ours - theirs and theirs - ours:
         yield f"the part has {_listed(ours - theirs)}; the rewrite has {_listed(theirs - ours)}"
 
 
-def _changed_shares(pair: PartPair) -> Iterator[str]:
+def _changed_shares(pair: PartPair, ties: Ties) -> Iterator[str]:
     """Per cents and parts of one, of which one side at least is per cents."""
     parts, parts_there = (
         [q for q in reading.quantities if q.soft and 0 < Fraction(q.value) < 1] for reading in pair
@@ -56,32 +48,29 @@ def _changed_shares(pair: PartPair) -> Iterator[str]:
     new = [q for q in parts_there if not pair.source.tells_part(q)]
     lost = [q for q in pair.source.firm if q.unit in SHARES and not pair.rewrite.tells_again(q)]
     added = [q for q in pair.rewrite.firm if q.unit in SHARES and not pair.source.tells_again(q)]
-    if lost and new:
-        yield f"the part has {_told(lost)}; the rewrite has {_told(new)} instead"
-    elif gone and added:
-        yield f"the part has {_told(gone)}; the rewrite has {_told(added)} instead"
+    for before, after in (ties.between(lost, new), ties.between(gone, added)):
+        if before:
+            yield f"the part has {_told(before)}; the rewrite has {_told(after)} instead"
+            return
 
 
-def _changed_measures(pair: PartPair) -> Iterator[str]:
+def _changed_measures(pair: PartPair, ties: Ties) -> Iterator[str]:
     """Quantities of one dimension: one is gone in every unit, and one is new in every unit."""
     source, rewrite = pair
     gone = _not_told(source, rewrite)
     new = _not_told(rewrite, source) if gone else []
-    for dimension in dict.fromkeys(_dimension(q) for q in gone):
-        ours, theirs = ([q for q in of if _dimension(q) == dimension] for of in (gone, new))
-        if theirs and not all(q.soft for q in (*ours, *theirs)):
-            yield f"the part has {_told(ours)}; the rewrite has {_told(theirs)} instead"
+    for dimension in dict.fromkeys(dimension_of(q) for q in gone):
+        ours, theirs = ([q for q in of if dimension_of(q) == dimension] for of in (gone, new))
+        if all(q.soft for q in (*ours, *theirs)):
+            continue
+        before, after = ties.between(ours, theirs)
+        if before:
+            yield f"the part has {_told(before)}; the rewrite has {_told(after)} instead"
     sizes = {q.measured[1]: q for q in gone if q.measured}
     for quantity in new:  # 6.6 kV and 6,600 watts
         other = sizes.get(quantity.measured[1]) if quantity.measured else None
-        if other is not None and _dimension(other) != _dimension(quantity):
+        if other is not None and dimension_of(other) != dimension_of(quantity):
             yield f"the part has {other.text}; the rewrite has {quantity.text} instead"
-
-
-def _dimension(quantity: Quantity) -> str:
-    assert quantity.unit is not None, "asked of quantities with a unit alone"
-    dimension = UNITS[quantity.unit][0]
-    return "degree" if dimension in DEGREES else dimension
 
 
 def _not_told(reading: PartReading, other: PartReading) -> list[Quantity]:
@@ -98,12 +87,6 @@ def _not_told(reading: PartReading, other: PartReading) -> list[Quantity]:
 
 def _listed(texts: set[str]) -> str:
     return ", ".join(sorted(texts))
-
-
-def _is_sum(value: Fraction, gone: set[Fraction], large: set[ReadValue]) -> bool:
-    """Whether it is a sum or difference of a number that is gone and a large one: "two years
-    later", after 1876, is 1878."""
-    return any(large & {value - lost, value + lost, lost - value} for lost in gone)
 
 
 def changed_units(pair: PartPair) -> Iterator[str]:
@@ -135,12 +118,29 @@ def changed_units(pair: PartPair) -> Iterator[str]:
                 yield f"the part has {told}; the rewrite has {quantity.text}"
 
 
+def changed_rates(pair: PartPair) -> Iterator[str]:
+    """One quantity, in any notation, is told for another time: "3.6 kWh a day" and "3,600 Wh a
+    week"."""
+    source, rewrite = pair
+    known: dict[object, set[Period | None]] = {}
+    for quantity in source.quantities:
+        if quantity.measured is not None:
+            known.setdefault(quantity.measured, set()).add(source.rate(quantity))
+    for quantity in rewrite.quantities:
+        rates = known.get(quantity.measured, set()) if quantity.measured else set()
+        rate = rewrite.rate(quantity) if rates and None not in rates else None
+        if rate is not None and rate not in rates:
+            yield f"{quantity.text} is told for another time than in the part"
+
+
 def _stands_for(quantity: Quantity, other: Quantity, rewrite: PartReading) -> bool:
     """Whether its unit is another one of the same kind; of another kind only where the rewrite does
     not tell the measure of the source at all."""
     if other.unit is None or quantity.unit is None or other.unit == quantity.unit:
         return False
     kinds = {UNITS[other.unit][0], UNITS[quantity.unit][0]}
+    if kinds == _TEMPERATURES:
+        return True
     if kinds <= DEGREES or kinds == _SPEEDS or "pound" in (other.unit, quantity.unit):
         return False
     if len(kinds) == 1 and not quantity.soft and not _is_in_words(quantity):
@@ -163,6 +163,7 @@ def changed_periods(pair: PartPair) -> Iterator[str]:
         yield "something comes again after another time than in the part"
 
 
+_TEMPERATURES = frozenset(("temperature", "fahrenheit"))
 _SPEEDS = frozenset(("length", "speed"))
 """A speed may be told as a length for a time."""
 

@@ -42,6 +42,10 @@ DEGREES = frozenset(("angle", "temperature", "fahrenheit"))
 
 _REST = re.compile(r"\b(?:rest|resto|reste|remain\w*|others?|\u00fcbrigen?|left|less|only)\b", re.I)
 _DECADE = re.compile(r"decade|d\u00e9cada|d\u00e9cennie|Jahrzehnt")
+_CENTURY = re.compile(
+    r"century|centuries|Jahrhundert|Jh\.|si\u00e8cle|siglo|secolo|s\u00e9culo|eeuw|\u00e5rhundrede",
+    re.I,
+)
 _HOURS = re.compile(r"\b(?:Uhr|o'clock|heures?|horas?|le ore)\b|\d ?[ap]\.?m\b")
 _SUMMED = re.compile(r",?[ ](?:and |et |und |y )?")
 _WORD = re.compile(r"[^\W\d_]+(?:-feira)?")
@@ -250,8 +254,10 @@ class PartReading:
             return True
         if quantity.is_ordinal and value >= 10 and 100 * (value - 1) in values:
             return True
+        if value % 100 != 0 or not 1000 <= value <= 2000:
+            return False
         # the 1800s, the 19th century
-        return value % 100 == 0 and 1000 <= value <= 2000 and value // 100 + 1 in values
+        return value // 100 + 1 in values and _CENTURY.search(self.text.text) is not None
 
     def tells_again(self, quantity: Quantity) -> bool:
         """Whether its measure stands here, in its unit or another one, or as a share."""

@@ -47,6 +47,12 @@ _ONE_AND_A_HALF = re.compile(
     r"\b(?:an?[ ]([^\W\d_]{2,12})[ ]and a half"
     r"|([^\W\d_]{2,12})[ ](?:et demie?|y medi[oa]|e mezz[oa]|e mei[oa]))\b"
 )
+_QUARTER = re.compile(
+    r"[ ](?:(?P<three>and three quarters|et trois quarts|y tres cuartos)"
+    r"|and a quarter|et (?:un )?quart|y (?:un )?cuarto|e un quarto|en een kwart)\b"
+)
+_ONE_AND_A_QUARTER = re.compile(r"\b(?:an?|une?|una|um) (?=[^\W\d_]{2,12} (?:and|et|y|e) )")
+_QUARTERS = ("quarter", "quart", "cuarto", "kwart")
 _HALVES = ("a half", "demi", "y medi", "e mezz", "e mei", "en half", "en halv")
 _TIMES = {"doubl": 2, "twice": 2, "tripl": 3, "treble": 3, "threefold": 3, "quadrupl": 4, "half": 2}
 _TIMES |= {"halv": 2, "halbier": 2, "doppel": 2, "verdopp": 2, "moiti\u00e9": 2, "mitad": 2}
@@ -78,12 +84,14 @@ def implied_in(text: str) -> set[ReadValue]:
 
 def joined(quantities: Iterable[Quantity], text: str) -> Iterator[tuple[Fraction, str]]:
     """(value, unit) of what is told in two parts, "4 metres 25" and "six metres and a half", and of
-    one and a half."""
+    one and a half or a quarter."""
     listed = list(quantities)
     for before, quantity in pairwise(listed):
         value, is_next = Fraction(quantity.value), before.end <= quantity.start <= before.end + 1
         if is_next and before.unit and quantity.unit is None and 0 < value < 100:
             yield Fraction(before.value) + value / 100, before.unit
+    if any(quarter in text for quarter in _QUARTERS):
+        yield from _with_quarters(listed, text)
     if not any(half in text for half in _HALVES):
         return
     for quantity in listed:
@@ -92,6 +100,18 @@ def joined(quantities: Iterable[Quantity], text: str) -> Iterator[tuple[Fraction
     for match in _ONE_AND_A_HALF.finditer(text):
         if (unit := unit_after(match[1] or match[2], 0)[0]) is not None:
             yield Fraction(3, 2), unit
+
+
+def _with_quarters(listed: list[Quantity], text: str) -> Iterator[tuple[Fraction, str]]:
+    """Of "two hours and a quarter" and "an hour and three quarters"."""
+    units = [(Fraction(q.value), q.unit, q.end) for q in listed if q.unit]
+    for match in _ONE_AND_A_QUARTER.finditer(text):
+        unit, _, end = unit_after(text, match.end() - 1)
+        if unit is not None:
+            units.append((Fraction(1), unit, end))
+    for value, unit, end in units:
+        if after := _QUARTER.match(text, end):
+            yield value + Fraction(3 if after["three"] else 1, 4), unit
 
 
 def _in_figures(text: str) -> Iterator[ReadValue]:

@@ -44,7 +44,7 @@ _ARTICLE = re.compile(r"(?<!\w)(?:an?|une?|ein)[ ]$", re.IGNORECASE)
 
 _GERMAN_ORDINAL = re.compile(r"\.[ ][A-Z\u00c4\u00d6\u00dc][a-z\u00e4\u00f6\u00fc\u00df]")
 _MINUS = re.compile(r"(?<!\bor)(?<!\boder)[ ]minus[ ]$")
-_MORE_WORDS = re.compile(r"[ \u00a0][^\W\d_]{1,20}")
+_MORE_WORDS = re.compile(r"[ \u00a0-][^\W\d_]{1,20}")
 _VULGAR = re.compile(r"[ \u00a0]?([\u00bc-\u00be\u2150-\u215e])")
 _VULGAR_ALONE = re.compile(r"(?<!\d)(?<!\d )([\u00bc-\u00be\u2150-\u215e])")
 _RANGE = re.compile(r"[ ]?(?:-|\u2013|\u2014|to|and|or|by|x|\u00d7)[ ]?")
@@ -164,7 +164,7 @@ def unit_after(text: str, end: int) -> tuple[str | None, int, int]:
         while len(ends) < 3 and (more := _MORE_WORDS.match(text, ends[-1])):
             ends.append(more.end())
         for at in reversed(ends[1:]):
-            if unit := _unit(text[after.start(1) : at].replace("\u00a0", " ")):
+            if unit := _unit(re.sub(r"[\u00a0-]", " ", text[after.start(1) : at])):
                 return unit, factor, at
         at = after.end()
     unit = _unit(word)

@@ -20,6 +20,7 @@ length 1/1000 @length-millimeter mm millimetre millimeter
 length 1/100 @length-centimeter cm centimetre centimeter
 length 1 @length-meter m metre meter
 length 1000 @length-kilometer km kilometre kilometer
+length 149597870700 au astronomical\u00a0unit
 length 1609344/1000 mile mi
 length 254/10000 inch inches
 length 3048/10000 ft foot feet
@@ -73,6 +74,7 @@ angle_radian 1 radian rad
 energy 1 @energy-joule J joule
 energy 1000 @energy-kilojoule kj kilojoule
 energy 1000000 mj megajoule
+energy 3600 wh watt\u00a0hour
 energy 3600000000 mwh megawatt\u00a0hour
 energy 3600000 @energy-kilowatt-hour kwh
 energy 4184/1000 @energy-calorie calorie cal
