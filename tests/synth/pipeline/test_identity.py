@@ -20,7 +20,7 @@ from synth.tasks.config import TaskConfig
 IDS: dict[type[JobConfig], str] = {
     RunConfig: "e2ebe6b8aff59638",
     GradeConfig: "a7db84fdc5572052",
-    RephraseConfig: "e9ccc8a7d9831bde",  # parts are checked otherwise since, and written anew
+    RephraseConfig: "825739d0a5c6c8c1",  # parts are checked otherwise since, and written anew
     EvolveConfig: "a3ed6c74955bbc59",
 }
 
