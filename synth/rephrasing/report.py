@@ -75,9 +75,10 @@ def tiles(summary: RephrasingSummary) -> list[Row]:
         ("Tokens kept", number(t["kept_tokens"]), f"of {number(t['text_tokens'])} written"),
         ("Tokens in", number(t["prompt_tokens"]), f"in {number(t['requests'])} requests"),
         ("Tokens out", number(t["completion_tokens"]), "that models answered with"),
-        ("Cost", usd(t["cost_usd"]), "of the rewriting requests"),
+        ("Cost", usd(t["cost_usd"]), "of all requests"),
         ("A million kept tokens", usd(t["usd_per_million_kept"]), "costs so much"),
         ("Held out", number(t["held_out"]), "kept, not for training"),
+        ("Flagged", number(t["flagged"]), "kept, with a hint that no judge has cleared"),
     ]
     return [{"title": title, "value": value, "note": note} for title, value, note in rows]
 

@@ -24,7 +24,7 @@ class RephrasingSummary:
     totals: Row
     """`rewrites`, `kept`, `undecided`, `documents`, `source_tokens`, `text_tokens`, `kept_tokens`,
     `prompt_tokens`, `completion_tokens` (what the answers used), `requests`, `cost_usd`,
-    `usd_per_million_kept`, `held_out`."""
+    `usd_per_million_kept`, `held_out`, `flagged`."""
     yields: list[Row]
     """A stage each: requested = kept + dropped + failed + pending."""
     drops: list[Row]
@@ -84,6 +84,8 @@ def lines(summary: RephrasingSummary) -> list[str]:
         f"{t['completion_tokens']:,} out, {t['cost_usd']:.4f} USD",
     ]
     said += map(_role_line, summary.roles)
+    if t["flagged"]:
+        said.append(f"{t['flagged']} of those kept have a hint that no judge has cleared (`flags`)")
     if t["undecided"]:
         said.append(
             f"no decision yet on {t['undecided']} of them: running again, or synth grade, makes it"
@@ -138,7 +140,8 @@ WITH calls AS (
          coalesce(sum(source_tokens), 0)::BIGINT AS source_tokens,
          coalesce(sum(text_tokens), 0)::BIGINT AS text_tokens,
          coalesce(sum(text_tokens) FILTER (kept), 0)::BIGINT AS kept_tokens,
-         count(*) FILTER (kept AND split != 'train') AS held_out
+         count(*) FILTER (kept AND split != 'train') AS held_out,
+         count(*) FILTER (kept AND len(flags) > 0) AS flagged
   FROM rephrasings
 )
 SELECT *, CASE WHEN kept_tokens > 0 THEN cost_usd * 1e6 / kept_tokens END AS usd_per_million_kept
