@@ -153,7 +153,8 @@ WITH made AS (
   SELECT sum(text_tokens)::DOUBLE AS written, sum(source_tokens)::DOUBLE AS source
   FROM rephrasings
 )
-SELECT role, count(*) AS requests, sum(prompt_tokens)::BIGINT AS prompt_tokens,
+SELECT CASE WHEN stage = 'rephrasing-calibration' THEN role || ', trying the judge' ELSE role END
+         AS role, count(*) AS requests, sum(prompt_tokens)::BIGINT AS prompt_tokens,
        sum(cached_tokens)::BIGINT AS cached_tokens,
        sum(completion_tokens)::BIGINT AS completion_tokens,
        sum(prompt_tokens) / any_value(written) AS by_written,
@@ -161,7 +162,7 @@ SELECT role, count(*) AS requests, sum(prompt_tokens)::BIGINT AS prompt_tokens,
 FROM llm_calls, made
 WHERE stage IN ('rephrase', 'rephrasing-verdicts', 'rephrasing-calibration') AND NOT cache_hit
   AND written > 0 AND prompt_tokens > 0
-GROUP BY role ORDER BY requests DESC, role
+GROUP BY ALL ORDER BY requests DESC, role
 """
 
 _DROPS = """
