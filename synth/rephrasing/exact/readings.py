@@ -22,7 +22,7 @@ from synth.rephrasing.facts.quantities import (
     is_label,
     quantities_of,
 )
-from synth.rephrasing.facts.text import ReadText
+from synth.rephrasing.facts.text import read_text
 from synth.rephrasing.facts.units import LETTER_MULTIPLIERS, UNITS
 from synth.rephrasing.fidelity.language import UNTOLD, language_of
 
@@ -55,7 +55,7 @@ class PartReading:
 
     def __init__(self, text: str, *, untold: str = UNTOLD) -> None:
         """`untold`: the language to read it in where its own cannot be told, as of a few words."""
-        self.text = ReadText(text)
+        self.text = read_text(text)
         told = language_of(self.text.prose)
         self.language = untold if told == UNTOLD else told
 
@@ -75,7 +75,7 @@ class PartReading:
         return [quantity for quantity in found if not isinstance(quantity.value, str)]
 
     @cached_property
-    def dates(self) -> list[Moment]:
+    def dates(self) -> tuple[Moment, ...]:
         return dates_of(self.stated)
 
     @cached_property

@@ -95,7 +95,8 @@ class Moment(NamedTuple):
         return {n for n in (self.year, self.day) if n is not None}
 
 
-def dates_of(text: str) -> list[Moment]:
+@lru_cache(maxsize=256)
+def dates_of(text: str) -> tuple[Moment, ...]:
     """Dates with a month's name, dates in figures, then times in figures."""
     dates: list[Moment] = []
     if names := _SPELT_MONTHS.keys() & set(_WORD.findall(text)):
@@ -104,7 +105,7 @@ def dates_of(text: str) -> list[Moment]:
     if _FIGURES.search(text):
         dates += [moment for match in _IN_FIGURES.finditer(text) for moment in _read(match)]
         dates += [_time(match) for match in _TIME.finditer(text)]
-    return dates
+    return tuple(dates)
 
 
 def _read_named(match: re.Match[str]) -> Iterator[Moment]:

@@ -6,6 +6,7 @@ inside a sentence too.
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from synth.rephrasing.facts.number_words import is_number_word
@@ -62,6 +63,7 @@ def names_of(text: ReadText, language: str = "en") -> dict[str, str]:
     return found
 
 
+@lru_cache(maxsize=256)
 def name_runs(text: ReadText, language: str) -> list[list[str]]:
     """Names of several words and of one, in order: words with a capital that follow each other.
 

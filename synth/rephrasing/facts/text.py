@@ -7,7 +7,7 @@ text costs no more than its length.
 
 import re
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
 from synth.rephrasing.facts.marks import parted_marks
@@ -139,6 +139,12 @@ class ReadText:
     def squeezed(self) -> str:
         """The whole text as quotations and code are looked for in it: see `squeeze`."""
         return squeeze(self.text)
+
+
+@lru_cache(maxsize=128)
+def read_text(text: str) -> ReadText:
+    """Kept a while, since every check of a part reads its source and its rewrite."""
+    return ReadText(text)
 
 
 _SQUEEZED = str.maketrans(

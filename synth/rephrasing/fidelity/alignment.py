@@ -108,7 +108,7 @@ def _matches(
 
 
 def _weight(words: frozenset[str], weights: dict[str, float]) -> float:
-    return math.fsum(weights[word] for word in words)  # the same whatever the set's order
+    return math.fsum(map(weights.__getitem__, words))  # the same whatever the set's order
 
 
 def _stems(words: Sequence[str], language: str) -> frozenset[str]:

@@ -115,7 +115,7 @@ def _differences(source: ReadText, i: int, rewrite: ReadText, j: int) -> Iterato
         yield "exchange", f"{min(gone)} / {min(new)}"
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=512)
 def _facts(sentence: str) -> frozenset[str]:
     """Numbers in one spelling, and words with a capital that do not begin the sentence. Times of
     day are left to the dates: they have too many spellings."""

@@ -67,6 +67,7 @@ def language_of(text: str) -> str:
     return best if size >= MIN_SHARE * len(words) else UNTOLD
 
 
+@lru_cache(maxsize=512)
 def _told(words: str) -> str:
     if len(_LETTERS.findall(words)) < MIN_LETTERS:
         return UNTOLD

@@ -8,6 +8,7 @@ new formulas are listed and not blamed, unless they are closed equations that ar
 import re
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from synth.rephrasing.facts.quantities import quantities_of
@@ -60,6 +61,7 @@ class MathsFidelity(NamedTuple):
     """None where the source has no final answer that can be told."""
 
 
+@lru_cache(maxsize=32)
 def maths_kept(
     source: ReadText, rewrite: ReadText, *, languages: tuple[str, str], answer: str | None = None
 ) -> MathsFidelity:
@@ -176,6 +178,7 @@ def _values(answer: str, language: str) -> set[Tree]:
     return {sides(tree)[-1]} if tree is not None and len(answer) < 80 else values
 
 
+@lru_cache(maxsize=512)
 def _read(written: str, commas: bool) -> Tree | None:
     try:
         return parse(written, commas=commas)
