@@ -51,6 +51,7 @@ MAX_IDENTIFIER = 200
 """Characters; what is longer is no name."""
 
 
+@lru_cache(maxsize=128)
 def names_of(text: ReadText, language: str = "en") -> dict[str, str]:
     """Name in lower case -> as it stands: one entry for each part of a name and each identifier.
 

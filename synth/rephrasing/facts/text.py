@@ -28,6 +28,7 @@ _ABBREVIATED = frozenset(_SHORTENED.split())
 _CJK = "\u3040-\u30ff\u3400-\u9fff"
 _HAS_CJK = re.compile(f"[{_CJK}]")
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
+_LETTERS = re.compile(r"[^\W\d_]+")
 _WORD_OR_SIGN = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+(?:['\u2019][^\W_{_CJK}]+)*")
 
 
@@ -165,6 +166,12 @@ _SQUEEZED = str.maketrans(
 def squeeze(text: str) -> str:
     """Case, white space, kinds of dashes and quotation marks make no difference any more."""
     return "".join(text.translate(_SQUEEZED).casefold().split())
+
+
+@lru_cache(maxsize=256)
+def letter_runs(text: str) -> frozenset[str]:
+    """Every run of letters that stands in it, as it is written."""
+    return frozenset(_LETTERS.findall(text))
 
 
 def cells_of(table: str) -> list[str]:

@@ -9,6 +9,7 @@ in wholly other words: paraphrases cover each other by half or less.
 import math
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from synth.rephrasing.facts.stems import stem
@@ -59,8 +60,7 @@ class Alignment(NamedTuple):
 
 def aligned_by_words(source: ReadText, rewrite: ReadText, language: str = "en") -> Alignment:
     """`language`: of both texts; words are compared by its stems."""
-    ours = [_stems(words, language) for words in source.sentence_words]
-    theirs = [_stems(words, language) for words in rewrite.sentence_words]
+    ours, theirs = _sentence_stems(source, language), _sentence_stems(rewrite, language)
     counts = Counter(word for words in (*ours, *theirs) for word in words)
     n = len(ours) + len(theirs)
     weights = {word: math.log(1 + n / count) for word, count in counts.items()}
@@ -109,6 +109,11 @@ def _matches(
 
 def _weight(words: frozenset[str], weights: dict[str, float]) -> float:
     return math.fsum(map(weights.__getitem__, words))  # the same whatever the set's order
+
+
+@lru_cache(maxsize=128)
+def _sentence_stems(text: ReadText, language: str) -> tuple[frozenset[str], ...]:
+    return tuple(_stems(words, language) for words in text.sentence_words)
 
 
 def _stems(words: Sequence[str], language: str) -> frozenset[str]:

@@ -162,6 +162,8 @@ def tables_kept(source: ReadText, rewrite: ReadText) -> LayerCounts:
 
 def headings_kept(source: ReadText, rewrite: ReadText, language: str) -> LayerCounts:
     """A heading is kept where half of its telling words stand in the rewrite."""
+    if not source.headings:
+        return LayerCounts(0, (), ())
     known = {stem(word, language) for word in words_of(rewrite.text)}
     lost = [heading for heading in source.headings if not _is_told(heading, known, language)]
     return LayerCounts(len(source.headings), tuple(map(_short, lost)), ())
