@@ -88,7 +88,6 @@ def _matches(
     for index, words in enumerate(theirs):
         for word in words:
             places.setdefault(word, []).append(index)
-    beside = [frozenset().union(*theirs[max(0, i - 1) : i + 2]) for i in range(len(theirs))]
     matches = []
     for index, words in enumerate(ours):
         if len(words) < MIN_TELLING:
@@ -101,10 +100,16 @@ def _matches(
                 for place in where:
                     scores[place] = scores.get(place, 0.0) + weight
         best = sorted(scores, key=lambda place: (-scores[place], place))[:2]
-        covered = max((_weight(words & beside[place], weights) for place in best), default=0.0)
+        beside = (words.intersection(_beside(theirs, place)) for place in best)
+        covered = max((_weight(shared, weights) for shared in beside), default=0.0)
         score = covered / _weight(words, weights)
         matches.append(Match(index, best[0] if best else None, score, len(words)))
     return matches
+
+
+def _beside(sentences: Sequence[frozenset[str]], place: int) -> frozenset[str]:
+    """The words of a sentence and of its neighbours."""
+    return frozenset().union(*sentences[max(0, place - 1) : place + 2])
 
 
 def _weight(words: frozenset[str], weights: dict[str, float]) -> float:

@@ -23,10 +23,10 @@ from synth.rephrasing.fidelity.language import UNTOLD, language_of
 from synth.rephrasing.fidelity.layers import (
     NOT_COMPARED,
     LayerCounts,
-    MeasuredText,
     code_kept,
     dates_kept,
     headings_kept,
+    measured_text,
     names_kept,
     numbers_kept,
     quotations_kept,
@@ -135,7 +135,7 @@ def fidelity_of(
     """
     ours, theirs = read_text(source), read_text(rewrite)
     spoken, heard = language_of(ours.prose), language_of(theirs.prose)
-    before, after = MeasuredText(ours, spoken), MeasuredText(theirs, heard)
+    before, after = measured_text(ours, spoken), measured_text(theirs, heard)
     translated = heard != spoken and UNTOLD not in (heard, spoken)
     # an embedder hardly tells a statement from its denial, so conflicts are looked for by words
     both = spoken if heard == UNTOLD else heard

@@ -4,6 +4,7 @@ quotations, and what stands apart from the prose (code, tables, headings)."""
 import textwrap
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from synth.rephrasing.facts.dates import Moment, dates_of
@@ -83,6 +84,12 @@ class MeasuredText:
     def holds_date(self, date: Moment) -> bool:
         others = self._dates.get((date.month, date.minute), {})
         return (date.year, date.day) in others or any(map(date.agrees, others.values()))
+
+
+@lru_cache(maxsize=128)
+def measured_text(text: ReadText, language: str) -> MeasuredText:
+    """Kept a while, since a source is compared with several rewrites."""
+    return MeasuredText(text, language)
 
 
 def numbers_kept(source: MeasuredText, rewrite: MeasuredText, *, translated: bool) -> LayerCounts:
