@@ -61,7 +61,7 @@ class PartReading:
 
     @cached_property
     def stated(self) -> str:
-        return "\n".join((self.text.stated, *self.text.headings))
+        return self.text.said
 
     @cached_property
     def words(self) -> frozenset[str]:

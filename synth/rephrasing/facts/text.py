@@ -114,6 +114,11 @@ class ReadText:
         return "\n\n".join([*self.paragraphs, *short])
 
     @cached_property
+    def said(self) -> str:
+        """What is stated, then the headings, a line each."""
+        return "\n".join((self.stated, *self.headings))
+
+    @cached_property
     def words(self) -> list[str]:
         """Of the prose, in lower case."""
         return [word for words in self.sentence_words for word in words]

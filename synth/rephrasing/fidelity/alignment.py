@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from heapq import nsmallest
 from typing import NamedTuple
 
 from synth.rephrasing.facts.stems import stem
@@ -99,7 +100,7 @@ def _matches(
                 weight = weights[word]
                 for place in where:
                     scores[place] = scores.get(place, 0.0) + weight
-        best = sorted(scores, key=lambda place: (-scores[place], place))[:2]
+        best = nsmallest(2, scores, key=lambda place: (-scores[place], place))
         beside = (words.intersection(_beside(theirs, place)) for place in best)
         covered = max((_weight(shared, weights) for shared in beside), default=0.0)
         score = covered / _weight(words, weights)

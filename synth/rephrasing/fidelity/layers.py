@@ -47,9 +47,11 @@ class MeasuredText:
     """The numbers of one text, and what may stand for a number of the other."""
 
     def __init__(self, text: ReadText, language: str) -> None:
-        stated = text.stated
-        self.dates = dates_of(stated)
-        self.quantities = quantities_of(stated, language=language)
+        # all that is said is read by the exact checks, too; what is in headings is left out here
+        end = len(text.stated)
+        self.dates = [date for date in dates_of(text.said) if date.start < end]
+        said = quantities_of(text.said, language=language)
+        self.quantities = [quantity for quantity in said if quantity.start < end]
         spans = sorted((date.start, date.end) for date in self.dates)
         self.demanded = [q for q in self.quantities if not is_inside(q.start, spans)]
         self._dates: dict[tuple[int | None, int | None], dict[Day, Moment]] = {}
