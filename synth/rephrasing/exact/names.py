@@ -91,7 +91,7 @@ def changed_names(pair: PartPair, document: str) -> Iterator[str]:
 
 
 def _changed_identifiers(source: str, rewrite: str) -> Iterator[str]:
-    ours, theirs = (dict.fromkeys(_IDENTIFIER.findall(text)) for text in (source, rewrite))
+    ours, theirs = _identifiers(source), _identifiers(rewrite)
     lower, lower_there = source.casefold(), rewrite.casefold()
     gone = [one for one in ours if one.casefold() not in lower_there][:MOST_PIECES]
     new = [one for one in theirs if one.casefold() not in lower][:MOST_PIECES] if gone else []
@@ -101,9 +101,16 @@ def _changed_identifiers(source: str, rewrite: str) -> Iterator[str]:
             yield f"the part names {near}; the rewrite names {one} instead"
 
 
-def words_in(text: str) -> set[str]:
+@lru_cache(maxsize=256)
+def _identifiers(text: str) -> tuple[str, ...]:
+    """Each once."""
+    return tuple(dict.fromkeys(_IDENTIFIER.findall(text)))
+
+
+@lru_cache(maxsize=256)
+def words_in(text: str) -> frozenset[str]:
     """Words and numbers, in small letters without accents."""
-    return set(_WORD.findall(_plain(text)))
+    return frozenset(_WORD.findall(_plain(text)))
 
 
 _Found = list[tuple[_Run, list[str]]]
@@ -147,7 +154,7 @@ def _sound(name: str) -> str:
 
 
 def _slips(
-    runs: list[_Run], others: list[_Run], words: set[str], words_there: set[str]
+    runs: list[_Run], others: list[_Run], words: frozenset[str], words_there: frozenset[str]
 ) -> Iterator[tuple[str, str]]:
     """Names that are spelt nearly as one of the source, which may stand elsewhere as well."""
     ours = {_plain(word): word for run in runs for word in run}
@@ -186,7 +193,7 @@ def _is_slip(key: str, other: str, *, is_gone: bool) -> bool:
 class _Words:
     """The words of a text, for names to be looked up in."""
 
-    def __init__(self, words: set[str]) -> None:
+    def __init__(self, words: frozenset[str]) -> None:
         self._words = words
         self._sorted = sorted(words)
         self._joined = "\n".join(self._sorted)

@@ -158,7 +158,7 @@ def changed_periods(pair: PartPair) -> Iterator[str]:
     ours, theirs = (periods_in(reading.stated, reading.words) for reading in pair)
     if not ours - theirs or not theirs - ours:
         return
-    named, named_there = (set(times_in(reading.words)) for reading in pair)
+    named, named_there = (times_in(reading.words) for reading in pair)
     if ours - named_there and theirs - named:
         yield "something comes again after another time than in the part"
 

@@ -1,7 +1,6 @@
 """How often something happens and for what time it is told: "every week", "40 litres an hour"."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator
 from fractions import Fraction
 from functools import lru_cache
 
@@ -40,19 +39,20 @@ def rate_after(text: str, end: int) -> Period | None:
     return period_of(found[1].lower()) if found else None
 
 
-def periods_in(text: str, words: Collection[str]) -> set[Period]:
+@lru_cache(maxsize=256)
+def periods_in(text: str, words: frozenset[str]) -> frozenset[Period]:
     """After which something is said to come again. `words`: its words in small letters."""
     found = {_of_adverb(word) for word in words}
     if not _EACH.isdisjoint(words):
         found |= {period_of(word.lower()) for word in _EVERY.findall(text)}
-    return {period for period in found if period is not None}
+    return frozenset(period for period in found if period is not None)
 
 
-def times_in(words: Iterable[str]) -> Iterator[Period]:
+@lru_cache(maxsize=256)
+def times_in(words: frozenset[str]) -> frozenset[Period]:
     """Units of time that are named in any way."""
-    for word in words:
-        if len(word) > 2 and (period := period_of(word) or _of_adverb(word)) is not None:
-            yield period
+    found = (period_of(word) or _of_adverb(word) for word in words if len(word) > 2)
+    return frozenset(period for period in found if period is not None)
 
 
 @lru_cache(maxsize=65_536)

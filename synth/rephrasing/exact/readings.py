@@ -22,7 +22,7 @@ from synth.rephrasing.facts.quantities import (
     is_label,
     quantities_of,
 )
-from synth.rephrasing.facts.text import ReadText
+from synth.rephrasing.facts.text import read_text
 from synth.rephrasing.facts.units import LETTER_MULTIPLIERS, UNITS
 from synth.rephrasing.fidelity.language import UNTOLD, language_of
 
@@ -59,13 +59,13 @@ class PartReading:
 
     def __init__(self, text: str, *, untold: str = UNTOLD) -> None:
         """`untold`: the language to read it in where its own cannot be told, as of a few words."""
-        self.text = ReadText(text)
+        self.text = read_text(text)
         told = language_of(self.text.prose)
         self.language = untold if told == UNTOLD else told
 
     @cached_property
     def stated(self) -> str:
-        return "\n".join((self.text.stated, *self.text.headings))
+        return self.text.said
 
     @cached_property
     def words(self) -> frozenset[str]:
@@ -79,7 +79,7 @@ class PartReading:
         return [quantity for quantity in found if not isinstance(quantity.value, str)]
 
     @cached_property
-    def dates(self) -> list[Moment]:
+    def dates(self) -> tuple[Moment, ...]:
         return dates_of(self.stated)
 
     @cached_property

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from synth.rephrasing.facts.calendar import ALSO_WORDS, MONTHS, SHORT_MONTHS
 from synth.rephrasing.facts.clock import HALF_DAY
+from synth.rephrasing.facts.text import letter_runs
 
 _SPELT_MONTHS = (
     {form: number for name, number in MONTHS.items() for form in (name, name.title())}
@@ -15,7 +16,6 @@ _SPELT_MONTHS = (
     | {"Sept": 9}
 )
 del _SPELT_MONTHS["may"], _SPELT_MONTHS["march"]  # words of English without a capital
-_WORD = re.compile(r"[^\W\d_]{3,}")
 _FIGURES = re.compile(r"\d[-/.:]\d|\d ?(?:[apAP]\.?[mM]\b|[hH] ?\d)")
 """Where none of this is, there is no date in figures, nor a time."""
 
@@ -95,16 +95,17 @@ class Moment(NamedTuple):
         return {n for n in (self.year, self.day) if n is not None}
 
 
-def dates_of(text: str) -> list[Moment]:
+@lru_cache(maxsize=256)
+def dates_of(text: str) -> tuple[Moment, ...]:
     """Dates with a month's name, dates in figures, then times in figures."""
     dates: list[Moment] = []
-    if names := _SPELT_MONTHS.keys() & set(_WORD.findall(text)):
+    if names := _SPELT_MONTHS.keys() & letter_runs(text):
         named = _named_dates(frozenset(names))
         dates += [moment for match in named.finditer(text) for moment in _read_named(match)]
     if _FIGURES.search(text):
         dates += [moment for match in _IN_FIGURES.finditer(text) for moment in _read(match)]
         dates += [_time(match) for match in _TIME.finditer(text)]
-    return dates
+    return tuple(dates)
 
 
 def _read_named(match: re.Match[str]) -> Iterator[Moment]:

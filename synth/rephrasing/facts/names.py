@@ -6,6 +6,7 @@ inside a sentence too.
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from synth.rephrasing.facts.number_words import is_number_word
@@ -50,6 +51,7 @@ MAX_IDENTIFIER = 200
 """Characters; what is longer is no name."""
 
 
+@lru_cache(maxsize=128)
 def names_of(text: ReadText, language: str = "en") -> dict[str, str]:
     """Name in lower case -> as it stands: one entry for each part of a name and each identifier.
 
@@ -62,6 +64,7 @@ def names_of(text: ReadText, language: str = "en") -> dict[str, str]:
     return found
 
 
+@lru_cache(maxsize=256)
 def name_runs(text: ReadText, language: str) -> list[list[str]]:
     """Names of several words and of one, in order: words with a capital that follow each other.
 

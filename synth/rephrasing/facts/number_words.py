@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple
 
 from text_to_num import find_numbers
 
+from synth.rephrasing.facts.text import letter_runs
 from synth.rephrasing.facts.units import LANGUAGES
 
 _WORD = re.compile(r"[^\W\d_]+")
@@ -89,9 +90,10 @@ def numbers_in_words(text: str, language: str) -> Iterator[SpeltNumber]:
     lower = text.lower()
     if len(lower) != len(text):  # places would not be those of the text
         lower = text
+    found = {word for word in letter_runs(lower) if is_number_word(word, language)}
     run: list[re.Match[str]] = []
-    for match in _WORD.finditer(lower):
-        if not is_number_word(match[0], language):
+    for match in _WORD.finditer(lower) if found else ():
+        if match[0] not in found:
             continue
         if run and (
             len(run) == MOST_WORDS or not _JOINT.fullmatch(lower, run[-1].end(), match.start())

@@ -79,7 +79,8 @@ class Quantity(NamedTuple):
         return dimension, self.value if isinstance(self.value, str) else _plain(self.value * factor)
 
 
-def quantities_of(text: str, *, language: str = "en") -> list[Quantity]:
+@lru_cache(maxsize=256)
+def quantities_of(text: str, *, language: str = "en") -> tuple[Quantity, ...]:
     """In figures first, then in words. `language` decides what a comma between digits is."""
     found: list[Quantity] = []
     commas = language in _COMMA_LANGUAGES
@@ -93,7 +94,7 @@ def quantities_of(text: str, *, language: str = "en") -> list[Quantity]:
     for quantity in _spelt(text, language):
         if not is_inside(quantity.start, read):
             _append(spelt, quantity, text)
-    return found + spelt
+    return (*found, *spelt)
 
 
 def _alone(text: str) -> Iterator[Quantity]:
@@ -129,7 +130,8 @@ def _in_figures(match: re.Match[str], text: str, *, commas: bool) -> Iterator[Qu
     start, end = match.span()
     values = _values(head, tail, commas=commas)
     sign = -1 if minus or _MINUS.search(text, max(0, start - 12), start) else 1
-    scale = Fraction(10) ** int((exponent or power or "0").replace("\u2212", "-"))
+    power = exponent or power
+    scale = Fraction(10) ** int(power.replace("\u2212", "-")) if power else 1
     for value in values[:-1]:
         yield Quantity(value, None, False, match[0], start, end)
     value = values[-1]

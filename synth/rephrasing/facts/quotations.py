@@ -1,6 +1,7 @@
 """Quotations: what stands between double quotation marks of any kind, when it is long enough."""
 
 import re
+from functools import lru_cache
 
 from synth.rephrasing.facts.text import ReadText, squeeze
 
@@ -17,9 +18,11 @@ def quotations_of(text: ReadText) -> list[str]:
     return [words for words in quoted_in(text) if len(words.split()) >= MIN_WORDS]
 
 
-def quoted_in(text: ReadText) -> list[str]:
+@lru_cache(maxsize=128)
+def quoted_in(text: ReadText) -> tuple[str, ...]:
     """Whatever stands in quotation marks, however short."""
-    return [next(filter(None, match.groups())).strip() for match in _QUOTED.finditer(text.stated)]
+    found = _QUOTED.finditer(text.stated)
+    return tuple(next(filter(None, match.groups())).strip() for match in found)
 
 
 def is_quoted_in(words: str, text: ReadText) -> bool:

@@ -7,7 +7,7 @@ text costs no more than its length.
 
 import re
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
 from synth.rephrasing.facts.marks import parted_marks
@@ -28,6 +28,7 @@ _ABBREVIATED = frozenset(_SHORTENED.split())
 _CJK = "\u3040-\u30ff\u3400-\u9fff"
 _HAS_CJK = re.compile(f"[{_CJK}]")
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
+_LETTERS = re.compile(r"[^\W\d_]+")
 _WORD_OR_SIGN = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+(?:['\u2019][^\W_{_CJK}]+)*")
 
 
@@ -113,6 +114,11 @@ class ReadText:
         return "\n\n".join([*self.paragraphs, *short])
 
     @cached_property
+    def said(self) -> str:
+        """What is stated, then the headings, a line each."""
+        return "\n".join((self.stated, *self.headings))
+
+    @cached_property
     def words(self) -> list[str]:
         """Of the prose, in lower case."""
         return [word for words in self.sentence_words for word in words]
@@ -141,6 +147,12 @@ class ReadText:
         return squeeze(self.text)
 
 
+@lru_cache(maxsize=128)
+def read_text(text: str) -> ReadText:
+    """Kept a while, since every check of a part reads its source and its rewrite."""
+    return ReadText(text)
+
+
 _SQUEEZED = str.maketrans(
     {
         **dict.fromkeys('"\u201c\u201d\u00ab\u00bb\u201e', None),
@@ -159,6 +171,12 @@ _SQUEEZED = str.maketrans(
 def squeeze(text: str) -> str:
     """Case, white space, kinds of dashes and quotation marks make no difference any more."""
     return "".join(text.translate(_SQUEEZED).casefold().split())
+
+
+@lru_cache(maxsize=256)
+def letter_runs(text: str) -> frozenset[str]:
+    """Every run of letters that stands in it, as it is written."""
+    return frozenset(_LETTERS.findall(text))
 
 
 def cells_of(table: str) -> list[str]:

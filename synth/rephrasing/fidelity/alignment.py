@@ -9,6 +9,8 @@ in wholly other words: paraphrases cover each other by half or less.
 import math
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
+from heapq import nsmallest
 from typing import NamedTuple
 
 from synth.rephrasing.facts.stems import stem
@@ -59,8 +61,7 @@ class Alignment(NamedTuple):
 
 def aligned_by_words(source: ReadText, rewrite: ReadText, language: str = "en") -> Alignment:
     """`language`: of both texts; words are compared by its stems."""
-    ours = [_stems(words, language) for words in source.sentence_words]
-    theirs = [_stems(words, language) for words in rewrite.sentence_words]
+    ours, theirs = _sentence_stems(source, language), _sentence_stems(rewrite, language)
     counts = Counter(word for words in (*ours, *theirs) for word in words)
     n = len(ours) + len(theirs)
     weights = {word: math.log(1 + n / count) for word, count in counts.items()}
@@ -88,7 +89,6 @@ def _matches(
     for index, words in enumerate(theirs):
         for word in words:
             places.setdefault(word, []).append(index)
-    beside = [frozenset().union(*theirs[max(0, i - 1) : i + 2]) for i in range(len(theirs))]
     matches = []
     for index, words in enumerate(ours):
         if len(words) < MIN_TELLING:
@@ -100,15 +100,26 @@ def _matches(
                 weight = weights[word]
                 for place in where:
                     scores[place] = scores.get(place, 0.0) + weight
-        best = sorted(scores, key=lambda place: (-scores[place], place))[:2]
-        covered = max((_weight(words & beside[place], weights) for place in best), default=0.0)
+        best = nsmallest(2, scores, key=lambda place: (-scores[place], place))
+        beside = (words.intersection(_beside(theirs, place)) for place in best)
+        covered = max((_weight(shared, weights) for shared in beside), default=0.0)
         score = covered / _weight(words, weights)
         matches.append(Match(index, best[0] if best else None, score, len(words)))
     return matches
 
 
+def _beside(sentences: Sequence[frozenset[str]], place: int) -> frozenset[str]:
+    """The words of a sentence and of its neighbours."""
+    return frozenset().union(*sentences[max(0, place - 1) : place + 2])
+
+
 def _weight(words: frozenset[str], weights: dict[str, float]) -> float:
-    return math.fsum(weights[word] for word in words)  # the same whatever the set's order
+    return math.fsum(map(weights.__getitem__, words))  # the same whatever the set's order
+
+
+@lru_cache(maxsize=128)
+def _sentence_stems(text: ReadText, language: str) -> tuple[frozenset[str], ...]:
+    return tuple(_stems(words, language) for words in text.sentence_words)
 
 
 def _stems(words: Sequence[str], language: str) -> frozenset[str]:

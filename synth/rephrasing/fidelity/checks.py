@@ -14,7 +14,7 @@ by part (`part_judge`).
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple
 
-from synth.rephrasing.facts.text import ReadText
+from synth.rephrasing.facts.text import ReadText, read_text
 from synth.rephrasing.fidelity.alignment import Alignment, aligned_by_words
 from synth.rephrasing.fidelity.choice import doubt_of, is_drawn
 from synth.rephrasing.fidelity.config import FidelityConfig
@@ -23,10 +23,10 @@ from synth.rephrasing.fidelity.language import UNTOLD, language_of
 from synth.rephrasing.fidelity.layers import (
     NOT_COMPARED,
     LayerCounts,
-    MeasuredText,
     code_kept,
     dates_kept,
     headings_kept,
+    measured_text,
     names_kept,
     numbers_kept,
     quotations_kept,
@@ -133,9 +133,9 @@ def fidelity_of(
     `answer` is the final answer of mathematics; None: what the source marks as such.
     `alignment` is a model's; without it words are compared.
     """
-    ours, theirs = ReadText(source), ReadText(rewrite)
+    ours, theirs = read_text(source), read_text(rewrite)
     spoken, heard = language_of(ours.prose), language_of(theirs.prose)
-    before, after = MeasuredText(ours, spoken), MeasuredText(theirs, heard)
+    before, after = measured_text(ours, spoken), measured_text(theirs, heard)
     translated = heard != spoken and UNTOLD not in (heard, spoken)
     # an embedder hardly tells a statement from its denial, so conflicts are looked for by words
     both = spoken if heard == UNTOLD else heard

@@ -5,7 +5,7 @@ states, or by lot. The lot is for what words do not show, and keeps a share of a
 whatever they say, so that what the choice misses can be estimated.
 """
 
-from synth.rephrasing.facts.negations import is_negation
+from synth.rephrasing.facts.negations import holds_negation
 from synth.rephrasing.facts.text import ReadText
 from synth.rephrasing.fidelity.alignment import Alignment, Match
 
@@ -46,4 +46,4 @@ def _closest(ours: list[bool], theirs: list[bool], matches: tuple[Match, ...]) -
 
 def _denials(text: ReadText, language: str) -> list[bool]:
     """Of each sentence, whether it holds a negation."""
-    return [any(is_negation(word, language) for word in words) for words in text.sentence_words]
+    return [holds_negation(words, language) for words in text.sentence_words]

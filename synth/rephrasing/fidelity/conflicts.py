@@ -107,15 +107,17 @@ def _differences(source: ReadText, i: int, rewrite: ReadText, j: int) -> Iterato
     for word in sorted(known - known_others):
         if against := (_OPPOSITE.get(word, set()) & known_others) - known:
             yield "opposite", f"{word} / {min(against)}"
-    gone = _facts(source.sentences[i].text) - _facts_around(rewrite, j)
-    new = _facts(rewrite.sentences[j].text) - _facts_around(source, i)
+    own, others = _facts(source.sentences[i].text), _facts(rewrite.sentences[j].text)
+    if own <= others or others <= own:
+        return
+    gone, new = own - _facts_around(rewrite, j), others - _facts_around(source, i)
     gone = {fact for fact in gone if fact.casefold() not in known_others}
     new = {fact for fact in new if fact.casefold() not in known}
     if gone and new:
         yield "exchange", f"{min(gone)} / {min(new)}"
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=512)
 def _facts(sentence: str) -> frozenset[str]:
     """Numbers in one spelling, and words with a capital that do not begin the sentence. Times of
     day are left to the dates: they have too many spellings."""
@@ -131,10 +133,13 @@ def _facts_around(text: ReadText, index: int) -> frozenset[str]:
 
 def _denied(sentence: str, other: ReadText, index: int) -> str | None:
     """A word that the sentence denies, and that the other one states and nothing near it denies."""
+    own = _TOKEN.findall(sentence.casefold())
+    negated = list(_negated(own))
+    if not negated:
+        return None
     tokens = _TOKEN.findall(_around(other, index).casefold())
     stated = set(map(stem, other.sentence_words[index]))
-    own = _TOKEN.findall(sentence.casefold())
-    for negation, word in _negated(own):
+    for negation, word in negated:
         if own.count(word) > 1:
             continue  # the sentence states it, too: "name special items, but not special"
         if stem(word) in stated and not _is_denied(stem(word), tokens):

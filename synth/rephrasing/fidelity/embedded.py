@@ -3,7 +3,7 @@
 import numpy as np
 
 from synth.llm.client import LLM
-from synth.rephrasing.facts.text import ReadText
+from synth.rephrasing.facts.text import read_text
 from synth.rephrasing.fidelity.alignment import Alignment, Match, alignment_of
 
 AT_ONCE = 64
@@ -12,7 +12,7 @@ AT_ONCE = 64
 
 async def aligned(llm: LLM, source: str, rewrite: str, *, item: str, step: str) -> Alignment:
     """By the role `embedder`. Raises what `LLM.embed` raises."""
-    ours, theirs = ReadText(source), ReadText(rewrite)
+    ours, theirs = read_text(source), read_text(rewrite)
     texts = [sentence.text for sentence in (*ours.sentences, *theirs.sentences)]
     vectors: list[list[float]] = []
     for start in range(0, len(texts), AT_ONCE):

@@ -9,6 +9,7 @@ answer drops a rewrite and a missing one drops nothing.
 import re
 from collections import Counter
 from functools import cache, lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -67,8 +68,9 @@ def language_of(text: str) -> str:
     return best if size >= MIN_SHARE * len(words) else UNTOLD
 
 
+@lru_cache(maxsize=512)
 def _told(words: str) -> str:
-    if len(_LETTERS.findall(words)) < MIN_LETTERS:
+    if len(list(islice(_LETTERS.finditer(words), MIN_LETTERS))) < MIN_LETTERS:
         return UNTOLD
     language, probability = _identifier().classify(words)
     if probability < MIN_PROBABILITY or language == _NO_LANGUAGE:

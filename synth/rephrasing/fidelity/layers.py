@@ -4,6 +4,7 @@ quotations, and what stands apart from the prose (code, tables, headings)."""
 import textwrap
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from synth.rephrasing.facts.dates import Moment, dates_of
@@ -46,9 +47,11 @@ class MeasuredText:
     """The numbers of one text, and what may stand for a number of the other."""
 
     def __init__(self, text: ReadText, language: str) -> None:
-        stated = text.stated
-        self.dates = dates_of(stated)
-        self.quantities = quantities_of(stated, language=language)
+        # all that is said is read by the exact checks, too; what is in headings is left out here
+        end = len(text.stated)
+        self.dates = [date for date in dates_of(text.said) if date.start < end]
+        said = quantities_of(text.said, language=language)
+        self.quantities = [quantity for quantity in said if quantity.start < end]
         spans = sorted((date.start, date.end) for date in self.dates)
         self.demanded = [q for q in self.quantities if not is_inside(q.start, spans)]
         self._dates: dict[tuple[int | None, int | None], dict[Day, Moment]] = {}
@@ -83,6 +86,12 @@ class MeasuredText:
     def holds_date(self, date: Moment) -> bool:
         others = self._dates.get((date.month, date.minute), {})
         return (date.year, date.day) in others or any(map(date.agrees, others.values()))
+
+
+@lru_cache(maxsize=128)
+def measured_text(text: ReadText, language: str) -> MeasuredText:
+    """Kept a while, since a source is compared with several rewrites."""
+    return MeasuredText(text, language)
 
 
 def numbers_kept(source: MeasuredText, rewrite: MeasuredText, *, translated: bool) -> LayerCounts:
@@ -162,6 +171,8 @@ def tables_kept(source: ReadText, rewrite: ReadText) -> LayerCounts:
 
 def headings_kept(source: ReadText, rewrite: ReadText, language: str) -> LayerCounts:
     """A heading is kept where half of its telling words stand in the rewrite."""
+    if not source.headings:
+        return LayerCounts(0, (), ())
     known = {stem(word, language) for word in words_of(rewrite.text)}
     lost = [heading for heading in source.headings if not _is_told(heading, known, language)]
     return LayerCounts(len(source.headings), tuple(map(_short, lost)), ())

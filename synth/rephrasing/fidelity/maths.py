@@ -6,8 +6,8 @@ new formulas are listed and not blamed, unless they are closed equations that ar
 """
 
 import re
-from collections.abc import Iterable
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 from synth.rephrasing.facts.quantities import quantities_of
@@ -60,12 +60,13 @@ class MathsFidelity(NamedTuple):
     """None where the source has no final answer that can be told."""
 
 
+@lru_cache(maxsize=32)
 def maths_kept(
     source: ReadText, rewrite: ReadText, *, languages: tuple[str, str], answer: str | None = None
 ) -> MathsFidelity:
     """`languages`: of source and rewrite; `answer`: the final one, where it is known apart."""
-    ours, theirs = formulas_of(source, languages[0]), formulas_of(rewrite, languages[1])
-    known, known_before = _Known(theirs, rewrite), _Known(ours, source)
+    known_before, known = _known_of(source, languages[0]), _known_of(rewrite, languages[1])
+    ours, theirs = known_before.formulas, known.formulas
     telling = {f.text: f for f in ours if not _is_bare(f)}
     lost = [f.text for f in telling.values() if not known.holds(f)]
     added = {f.text: None for f in theirs if not _is_bare(f) and not known_before.holds(f)}
@@ -121,7 +122,8 @@ def answer_of(text: ReadText) -> str | None:
 class _Known:
     """What the formulas of a text hold, part by part."""
 
-    def __init__(self, formulas: Iterable[Formula], text: ReadText) -> None:
+    def __init__(self, formulas: list[Formula], text: ReadText) -> None:
+        self.formulas = formulas
         trees = [f.tree for f in formulas if f.tree is not None]
         self.parts = {part for tree in trees for part in subtrees(tree)}
         self.pairs = {pair for tree in trees for part in _items(tree) for pair in pairs(part)} | {
@@ -142,6 +144,11 @@ class _Known:
         terms, signs = tree[1::2], tree[2::2]
         steps = (directed(terms[i], sign, terms[i + 1]) for i, sign in enumerate(signs))
         return all(step in self.pairs for step in steps)
+
+
+@lru_cache(maxsize=128)
+def _known_of(text: ReadText, language: str) -> _Known:
+    return _Known(formulas_of(text, language), text)
 
 
 def _answer_kept(
@@ -176,6 +183,7 @@ def _values(answer: str, language: str) -> set[Tree]:
     return {sides(tree)[-1]} if tree is not None and len(answer) < 80 else values
 
 
+@lru_cache(maxsize=512)
 def _read(written: str, commas: bool) -> Tree | None:
     try:
         return parse(written, commas=commas)

@@ -40,4 +40,4 @@ def repeated(words: Sequence[str]) -> float:
 
 def grams(words: Sequence[str], n: int) -> list[int]:
     """A hash of every run of `n` words; equal runs have equal hashes within one process."""
-    return [hash(gram) for gram in zip(*(words[i:] for i in range(n)), strict=False)]
+    return list(map(hash, zip(*(words[i:] for i in range(n)), strict=False)))

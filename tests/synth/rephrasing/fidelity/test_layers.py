@@ -7,6 +7,7 @@ from synth.rephrasing.facts.quantities import quantities_of
 from synth.rephrasing.facts.text import ReadText, sentences_of
 from synth.rephrasing.fidelity.checks import Fidelity, fidelity_of, reasons_of, verdict
 from synth.rephrasing.fidelity.config import FidelityConfig
+from synth.rephrasing.fidelity.layers import measured_text
 
 RIVER = """# The river
 
@@ -31,6 +32,26 @@ def measured(rewrite: str, source: str = RIVER) -> Fidelity:
 
 def reasons(rewrite: str, source: str = RIVER) -> set[str]:
     return set(reasons_of(measured(rewrite, source).columns(), FidelityConfig()))
+
+
+@pytest.mark.parametrize("last", ["step", "5", "twenty", "from 3 to", "on 4", "about half"])
+@pytest.mark.parametrize(
+    "heading", ["7 km", "three days", "March 2019", "and 10", "a million", "m"]
+)
+def test_what_headings_say_is_no_part_of_the_facts_of_the_prose(last: str, heading: str) -> None:
+    text = ReadText(f"# {heading}\n\nIt took 12 days until May 1990, or {last}\n")
+    facts = measured_text(text, "en")
+    assert text.headings == [heading]
+    assert facts.quantities == list(quantities_of(text.stated))
+    assert facts.dates == list(dates_of(text.stated))
+
+
+def test_measures_are_the_same_whatever_was_measured_before() -> None:
+    first = measured(REWRITTEN).columns()
+    for other in (RIVER, REWRITTEN.replace("1094", "1194"), "# Another\n\nText of 1094 words."):
+        measured(other)
+        measured(RIVER, other)
+    assert measured(REWRITTEN).columns() == first
 
 
 def test_a_faithful_rewrite_is_kept() -> None:
