@@ -29,6 +29,11 @@ class RephrasingSummary:
     """A stage each: requested = kept + dropped + failed + pending."""
     drops: list[Row]
     """Why rewrites were dropped."""
+    parts: Row
+    """Parts of all rewrites: `written` by a model, `given_back` (answers that went back with what
+    is wrong), and `replaced` by their source."""
+    faults: list[Row]
+    """Why answers went back."""
     unfit: list[Row]
     """Rows of sources that hold no text, and documents of evaluations: by reason, with one
     `example` each."""
@@ -62,6 +67,8 @@ def summarise(dataset: Dataset) -> RephrasingSummary:
             totals=_rows(db, _TOTALS)[0],
             yields=[row for row in yields(dataset) if row["stage"] in STAGES],
             drops=_rows(db, _DROPS),
+            parts=_rows(db, _PARTS)[0],
+            faults=_rows(db, _FAULTS),
             unfit=_unfit(dataset),
             styles=_rows(db, _BY.format(name="style")),
             perspectives=_rows(db, _BY.format(name="perspective")),
@@ -83,6 +90,8 @@ def lines(summary: RephrasingSummary) -> list[str]:
         f"asked: {t['requests']:,} requests, {t['prompt_tokens']:,} tokens in, "
         f"{t['completion_tokens']:,} out, {t['cost_usd']:.4f} USD",
     ]
+    if summary.parts["written"]:
+        said.append(_parts_line(summary))
     said += map(_role_line, summary.roles)
     if t["flagged"]:
         said.append(f"{t['flagged']} of those kept have a hint that no judge has cleared (`flags`)")
@@ -97,6 +106,15 @@ def lines(summary: RephrasingSummary) -> list[str]:
         said.append(f"dropped: {dropped}")
     said += [f"left out: {row['name']} {row['n']}, as {row['example']}" for row in summary.unfit]
     return [*said, *(trial.text for trial in summary.trials)]
+
+
+def _parts_line(summary: RephrasingSummary) -> str:
+    parts = summary.parts
+    why = ", ".join(f"{row['name']} {row['n']}" for row in summary.faults)
+    return (
+        f"parts: {parts['written']:,} written, {parts['given_back']:,} given back"
+        f"{f' ({why})' if why else ''}, {parts['replaced']:,} as in the source"
+    )
 
 
 def _role_line(row: Row) -> str:
@@ -146,6 +164,24 @@ WITH calls AS (
 )
 SELECT *, CASE WHEN kept_tokens > 0 THEN cost_usd * 1e6 / kept_tokens END AS usd_per_million_kept
 FROM made, calls
+"""
+
+_CHUNKS = """
+SELECT unnest(from_json(chunks,
+  '[{"attempts": "INTEGER", "faults": ["VARCHAR"], "replaced": "BOOLEAN"}]'), recursive := true)
+FROM rephrasings
+"""
+
+_PARTS = f"""
+SELECT count(*) FILTER (attempts > 0) AS written,
+       coalesce(sum(len(faults)), 0)::BIGINT AS given_back,
+       count(*) FILTER (replaced) AS replaced
+FROM ({_CHUNKS})
+"""
+
+_FAULTS = f"""
+SELECT fault AS name, count(*) AS n FROM (SELECT unnest(faults) AS fault FROM ({_CHUNKS}))
+GROUP BY 1 ORDER BY n DESC, name
 """
 
 _ROLES = """

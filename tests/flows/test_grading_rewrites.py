@@ -19,6 +19,7 @@ from synth.publish.export_texts import export_texts
 from synth.rephrasing.decisions.deciding import NOT_GATED, DecisionStage
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.rephrase import decide
+from synth.rephrasing.summary import lines, summarise
 from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
 from tests.flows.rephrase_work import SMALL, run_rephrase
 from tests.records.kept import copy_of_schema_1
@@ -115,6 +116,18 @@ def test_a_judge_is_asked_once_about_stored_parts_and_its_word_decides(written: 
     decided(written, JUDGED.model_copy(update={"fidelity": shown}))
     flagged = {i for i, _, _, _, flags, _ in word(written) if "unfaithful" in flags}
     assert flagged == unfaithful
+
+
+def test_the_summary_counts_the_parts_that_the_rows_tell_of(written: Path) -> None:
+    summary = summarise(Dataset.open(written))
+    chunks = [chunk for row in texts(written) for chunk in row["chunks"]]
+    assert summary.parts == {
+        "written": sum(chunk["attempts"] > 0 for chunk in chunks),
+        "given_back": sum(len(chunk["faults"]) for chunk in chunks),
+        "replaced": sum(chunk["replaced"] for chunk in chunks),
+    }
+    assert sum(row["n"] for row in summary.faults) == summary.parts["given_back"]
+    assert f"parts: {summary.parts['written']} written" in "\n".join(lines(summary))
 
 
 def test_an_export_leaves_out_what_is_flagged_unless_told(written: Path, tmp_path: Path) -> None:
