@@ -9,6 +9,7 @@ from synth.engine.stages import Stage
 from synth.engine.windows import run_in_windows
 from synth.rephrasing.calibration.stage import RephrasingTrialStage
 from synth.rephrasing.decisions.deciding import DecisionStage
+from synth.rephrasing.decisions.gating import GatingStage
 from synth.rephrasing.decisions.judging import JudgingStage
 from synth.rephrasing.decisions.measuring import MeasuringStage
 from synth.rephrasing.stage import RephraseStage
@@ -36,7 +37,7 @@ async def rephrase(run: Run[RephraseConfig], run_stage: RunRephraseStage) -> lis
 async def decide(run: Run[RephraseConfig], run_stage: RunRephraseStage) -> list[StageReport]:
     """The stages after the writing alone, over every rewrite that the dataset holds: other
     settings, other decisions. A report per stage."""
-    stages = (MeasuringStage, JudgingStage, RephrasingTrialStage, DecisionStage)
+    stages = (MeasuringStage, GatingStage, JudgingStage, RephrasingTrialStage, DecisionStage)
     return [await run_stage(run, stage(run)) for stage in stages]
 
 

@@ -10,12 +10,14 @@ from typing import Any, Literal, NamedTuple
 from records.digest import digest
 from records.seeds import rng_of
 from synth.judging.panel import judge_identity
+from synth.judging.perturbation.writing import TEXT, schema_of
 from synth.llm.client import LLM
 from synth.llm.settings.config import RoleConfig
 from synth.llm.structured import InvalidOutputError
 from synth.prompts.templates import render, version_of
 from synth.rephrasing.calibration.kinds import BY_NAME, PARAPHRASE, kinds_version
 from synth.rephrasing.facts.text import squeeze
+from synth.rephrasing.fidelity.part_judge import stands_in
 from synth.rephrasing.structure.sentences import sentences
 
 WRITTEN_BY = "generator"
@@ -29,9 +31,6 @@ PERTURBATION_PROMPT, PARAPHRASE_PROMPT, SECOND_READING_PROMPT = (
 
 SHORTEST, LONGEST = 0.5, 2.0
 """Bounds of the new sentence's characters as shares of the old one's."""
-
-MIN_QUOTED = 4
-"""Letters, digits and signs of a quotation that shows anything, blanks left out."""
 
 Agreement = Literal["original", "edited", "both", "neither"]
 
@@ -123,7 +122,7 @@ async def read_edit(
     source are quoted."""
 
     def check(answer: Any) -> None:
-        if not is_quoted(answer["quote"], source):
+        if not stands_in(answer["quote"], squeeze(source)):
             raise InvalidOutputError(
                 f"quote = {answer['quote']!r} does not stand in the part; copy the words that"
                 " decide exactly"
@@ -141,24 +140,7 @@ async def read_edit(
     return SentenceReading(agrees, answer["quote"], answer["why"])
 
 
-def is_quoted(quote: str, text: str) -> bool:
-    """Whether the words stand in the text, part for part where the quotation leaves some out."""
-    parts = [part.strip(".,;:") for part in squeeze(quote).split("...")]
-    squeezed = squeeze(text)
-    return len("".join(parts)) >= MIN_QUOTED and all(part in squeezed for part in parts)
-
-
-def _object_of(**properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
-_TEXT = {"type": "string"}
-_EDIT = _object_of(why=_TEXT, has_place={"type": "boolean"}, old=_TEXT, new=_TEXT)
-_READING = _object_of(
-    quote=_TEXT, why=_TEXT, agrees={"type": "string", "enum": ["a", "b", "both", "neither"]}
+_EDIT = schema_of(why=TEXT, has_place={"type": "boolean"}, old=TEXT, new=TEXT)
+_READING = schema_of(
+    quote=TEXT, why=TEXT, agrees={"type": "string", "enum": ["a", "b", "both", "neither"]}
 )

@@ -1,13 +1,11 @@
 """The stage `rephrasing-measurements`: what every check by code finds in a stored rewrite.
 
-A rewrite is measured once as a whole and once in each part that was rewritten, and looked through
-once by each gate. No threshold has a say here, so a run with other thresholds measures nothing
-again, and one with another gate runs that gate alone. Nothing here costs a request, unless an
-embedder aligns.
+A rewrite is measured once as a whole and once in each part that was rewritten. No threshold has a
+say here, so a run with other thresholds measures nothing again. Nothing here costs a request,
+unless an embedder aligns.
 """
 
 import asyncio
-from typing import NamedTuple
 
 from records.digest import digest
 from records.reading.lookup import RowBy
@@ -18,10 +16,8 @@ from synth.rephrasing.exact.faults import EXACT_VERSION, exact_faults
 from synth.rephrasing.fidelity.alignment import Alignment
 from synth.rephrasing.fidelity.checks import FIDELITY_VERSION, fidelity_of
 from synth.rephrasing.fidelity.embedded import aligned
-from synth.rephrasing.sources.decontamination import IN_EVALUATION, decontaminator_of
 from synth.rephrasing.writing.assignment import ENGLISH
 from synth.rephrasing.writing.config import RephraseConfig
-from synth.rephrasing.writing.gates import TextGate, gate_versions, gates_of
 from synth.rephrasing.writing.instructions import TRANSLATE
 from synth.rephrasing.writing.parts import is_written
 
@@ -31,30 +27,11 @@ WHOLE = -1
 """In the column `part`: the whole document."""
 
 
-GATES_TABLE = "rephrasing_gates"
-
-
 def measured_by(config: RephraseConfig) -> str:
     """Version of all that measures: rows of another one are not comparable."""
     asked = config.align == "embedder"
     aligned_by = [config.roles["embedder"].identity()] if asked else []
     return digest(TABLE, FIDELITY_VERSION, EXACT_VERSION, *aligned_by)
-
-
-class RunGate(NamedTuple):
-    version: str
-    find: TextGate
-
-
-def gates_in(config: RephraseConfig) -> dict[str, RunGate]:
-    """What each rewrite of a run is looked through for, by the reason of the drop: its gates in
-    their order, then the evaluations that nothing may be taken from."""
-    versions = gate_versions(config.gates)
-    gates = {name: RunGate(versions[name], find) for name, find in gates_of(config.gates)}
-    if config.decontaminate:
-        evaluations = decontaminator_of(config)
-        gates[IN_EVALUATION] = RunGate(evaluations.version, evaluations.shared)
-    return gates
 
 
 class MeasuringStage:
@@ -64,38 +41,20 @@ class MeasuringStage:
     def __init__(self, run: RunContext[RephraseConfig]) -> None:
         self.run = run
         self.measured_by = measured_by(run.config)
-        self.gates = gates_in(run.config)
         self.rewrites = RowBy(run.dataset, "rephrasings", "rephrasing_id")
 
     def plan(self) -> list[Item]:
-        """For each rewrite of the dataset, whichever run wrote it, one item that measures it and
-        one for each gate."""
-        items = []
-        for i in self.rewrites:
-            items.append(Item(digest(self.name, self.measured_by, i), {"id": i, "gate": None}))
-            for name, gate in self.gates.items():
-                gated = digest(self.name, name, gate.version, i)
-                items.append(Item(gated, {"id": i, "gate": name}))
-        return items
+        """One item a rewrite of the dataset, whichever run wrote it."""
+        return [Item(digest(self.name, self.measured_by, i), {"id": i}) for i in self.rewrites]
 
     async def make(self, item: Item, shard: ShardContext) -> ItemResult:
-        rewrite, gate = self.rewrites[item.data["id"]], item.data["gate"]
-        if gate is None:
-            alignment = None
-            if self.run.config.align == "embedder":
-                source, text = rewrite["source_text"], rewrite["text"]
-                alignment = await aligned(shard.llm, source, text, item=item.item_id, step="align")
-            place = {"measured_by": self.measured_by, "split": rewrite["split"]}
-            rows = await asyncio.to_thread(measurements_of, rewrite, place, alignment)
-            return ItemResult({TABLE: rows})
-        row = {
-            "rephrasing_id": rewrite["rephrasing_id"],
-            "gate": gate,
-            "version": self.gates[gate].version,
-            "found": await asyncio.to_thread(self.gates[gate].find, rewrite["text"]),
-            "split": rewrite["split"],
-        }
-        return ItemResult({GATES_TABLE: [row]})
+        rewrite, alignment = self.rewrites[item.data["id"]], None
+        if self.run.config.align == "embedder":
+            source, text = rewrite["source_text"], rewrite["text"]
+            alignment = await aligned(shard.llm, source, text, item=item.item_id, step="align")
+        place = {"measured_by": self.measured_by, "split": rewrite["split"]}
+        rows = await asyncio.to_thread(measurements_of, rewrite, place, alignment)
+        return ItemResult({TABLE: rows})
 
 
 def measurements_of(rewrite: Row, place: Row, alignment: Alignment | None) -> list[Row]:

@@ -171,7 +171,9 @@ def _read(answer: dict[str, Any], part: PartToJudge) -> PartVerdict:
         Difference(*(one[field][:MAX_QUOTE] for field in Difference._fields))
         for one in answer["differences"]
     ]
-    proved = [one for one in given if _stands(one.part, source) or _stands(one.rewrite, rewrite)]
+    proved = [
+        one for one in given if stands_in(one.part, source) or stands_in(one.rewrite, rewrite)
+    ]
     is_faithful = answer["verdict"] == "faithful" or not proved
     return PartVerdict(
         "faithful" if is_faithful else "unfaithful",
@@ -180,8 +182,8 @@ def _read(answer: dict[str, Any], part: PartToJudge) -> PartVerdict:
     )
 
 
-def _stands(quote: str, text: str) -> bool:
-    """`text`: squeezed."""
+def stands_in(quote: str, text: str) -> bool:
+    """Whether quoted words stand in a squeezed text, part for part where "..." leaves some out."""
     parts = [part for part in squeeze(quote).split("...") if part]
     long_enough = len("".join(parts)) >= MIN_QUOTED
     return long_enough and all(part.strip(".,;:") in text for part in parts)

@@ -18,6 +18,7 @@ from synth.rephrasing.writing.parts import PartContext
 STAGES = (
     "rephrase",
     "rephrasing-measurements",
+    "rephrasing-gates",
     "rephrasing-verdicts",
     "rephrasing-calibration",
     "rephrasing-decisions",
