@@ -246,19 +246,25 @@ def select(
     selection.tools = Counter(shown.values())
     selection.ids = {split: ids for split, ids in selection.ids.items() if ids}
     if not selection.ids:
-        raise ConfigError(_nothing_left(dataset, selection.left_out))
+        raise ConfigError(nothing_left("trajectory", dataset, selection.left_out))
     return selection
 
 
-def _nothing_left(dataset: Dataset, left_out: Mapping[str, int]) -> str:
+_LET_IN = {
+    "flagged": "--include-flagged",
+    "code_alone": "--include-code-alone",
+    "held_out": "--include-heldout",
+    "unknown_license": "--include-unknown-license",
+}
+"""Reason for which a row is left out -> the option that lets it in."""
+
+
+def nothing_left(what: str, dataset: Dataset, left_out: Mapping[str, int]) -> str:
+    """The error where no `what` of a dataset is left to export, with the options that would help;
+    `left_out`: how many by reason."""
     counts = ", ".join(f"{n} {reason}" for reason, n in left_out.items()) or "there is none"
-    flags = {
-        "code_alone": "--include-code-alone",
-        "held_out": "--include-heldout",
-        "unknown_license": "--include-unknown-license",
-    }
-    advice = [flag for reason, flag in flags.items() if reason in left_out]
-    return f"no trajectory of {dataset.root} can be exported: {counts}" + (
+    advice = [option for reason, option in _LET_IN.items() if reason in left_out]
+    return f"no {what} of {dataset.root} can be exported: {counts}" + (
         f"; to let some in, add {' or '.join(advice)}" if advice else ""
     )
 

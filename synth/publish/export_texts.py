@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from records.errors import ConfigError
 from records.new_folder import new_folder
 from records.store.dataset import Dataset
-from synth.publish.export import BATCH_ROWS, FILE_ROWS
+from synth.publish.export import BATCH_ROWS, FILE_ROWS, nothing_left
 
 COLUMNS = (
     *("doc_id", "text", "style", "perspective", "kind", "source_name", "source_language"),
@@ -48,7 +48,7 @@ def export_texts(
         left_out = {reason: number for reason, number in counts if reason is not None}
         splits = db.execute(_SPLITS).fetchall()
         if not splits:
-            raise ConfigError(_nothing_left(dataset, left_out))
+            raise ConfigError(nothing_left("rewrite", dataset, left_out))
         with new_folder(out) as folder:
             (folder / "data").mkdir()
             for split, number in splits:
@@ -75,19 +75,6 @@ def _write(db: duckdb.DuckDBPyConnection, folder: Path, split: str, number: int)
                     parquet.write_batch(batch)
             handle.flush()
             os.fsync(handle.fileno())
-
-
-def _nothing_left(dataset: Dataset, left_out: dict[str, int]) -> str:
-    counts = ", ".join(f"{n} {reason}" for reason, n in left_out.items()) or "there is none"
-    options = {
-        "flagged": "--include-flagged",
-        "held_out": "--include-heldout",
-        "unknown_license": "--include-unknown-license",
-    }
-    advice = [option for reason, option in options.items() if reason in left_out]
-    return f"no rewrite of {dataset.root} can be exported: {counts}" + (
-        f"; to let some in, add {' or '.join(advice)}" if advice else ""
-    )
 
 
 _CHOSEN = """
