@@ -14,9 +14,16 @@ from prefect.cache_policies import NO_CACHE
 
 from flows.runtime.data_root import check_paths
 from records.store.dataset import Dataset
-from trainer.evaluation.play import newest_run
-from trainer.evaluation.run import EPISODES, ScoreConfig, Scored, ScoreSettings, score
-from trainer.evaluation.scores import KINDS, table
+from trainer.evaluation.playing import newest_run
+from trainer.evaluation.scoring import (
+    EPISODES,
+    KINDS,
+    ScoreConfig,
+    Scored,
+    ScoreSettings,
+    score,
+    table,
+)
 from trainer.training.settings import TrainConfig
 
 

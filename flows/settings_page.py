@@ -158,7 +158,7 @@ def _plain(value: Any) -> Any:
 
 def sections() -> list[Section]:
     """In the order of the page. What several kinds of runs have alike stands once."""
-    from trainer.evaluation.run import ScoreConfig
+    from trainer.evaluation.scoring import ScoreConfig
     from trainer.training.run_folder import FREE
     from trainer.training.settings import TrainConfig
 

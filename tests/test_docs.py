@@ -57,7 +57,7 @@ def test_every_example_of_training_is_valid(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["training/eval", "proof/scores"])
 def test_every_example_of_scoring_is_valid(name: str) -> None:
-    from trainer.evaluation.run import ScoreConfig
+    from trainer.evaluation.scoring import ScoreConfig
 
     config = ROOT / "configs" / f"{name}.toml"
     validate_as(ScoreConfig, read_settings(config), where=str(config))

@@ -59,8 +59,7 @@ def eval_(config: Path, /, *, set_: Settings = ()) -> None:
     Args:
         config: TOML file of settings; configs/ has examples.
     """
-    from trainer.evaluation.run import ScoreConfig, score
-    from trainer.evaluation.scores import table
+    from trainer.evaluation.scoring import ScoreConfig, score, table
 
     def tell(done: int, of: int) -> None:
         logging.getLogger(__name__).info("%d of %d episodes", done, of)

@@ -5,11 +5,19 @@ from typing import Literal
 
 from records.seeds import share_of
 
-Split = Literal["train", "heldout_document", "heldout_task", "heldout_tool", "heldout_domain"]
+Split = Literal[
+    "train",
+    "heldout_document",
+    "heldout_values",
+    "heldout_task",
+    "heldout_tool",
+    "heldout_domain",
+]
 
 SPLITS: tuple[Split, ...] = (
     "train",
     "heldout_document",
+    "heldout_values",
     "heldout_task",
     "heldout_tool",
     "heldout_domain",

@@ -65,7 +65,8 @@ _ROLE_SETTINGS = ("models", "temperature", "top_p", "max_tokens", "send_reasonin
 
 MEANINGS = {
     "trajectory_id": "Digest of everything that decided the row",
-    "split": "train, or what is held out: heldout_task, heldout_tool, heldout_domain",
+    "split": "train, or what is held out: heldout_values, heldout_task, heldout_tool, "
+    "heldout_domain",
     "messages": "Chat messages in OpenAI form; arguments of calls as objects",
     "tools": "Tools in OpenAI form, as the agent was shown them",
     "train_turns": "One flag a message: whether it carries loss",

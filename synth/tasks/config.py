@@ -129,6 +129,7 @@ class TaskConfig(Config):
             },
             "pass_threshold": 0.7,
             "heldout_share": 0.1,
+            "heldout_values_share": 0.0,
             "growth": {"shares": {"seed": 1.0}, "per_domain": 4},
             "lengths": {},
         }
@@ -185,6 +186,11 @@ class TaskConfig(Config):
     heldout_share: float = Field(default=HELDOUT_SHARE, ge=0.0, le=1.0)
     """Share of combinations of tools whose tasks are held out, and of bugs for tasks on code,
     beside the tasks of held-out tools and domains: they train nothing and are there to score on."""
+
+    heldout_values_share: float = Field(default=0.0, ge=0.0, le=1.0)
+    """Share of the other tasks that are held out with a combination of tools that training has, on
+    values that it has not: what grew for them (`growth`), and what is new in them, is theirs
+    alone."""
 
     @model_validator(mode="after")
     def _shares(self) -> Self:

@@ -134,6 +134,8 @@ class Deriving:
         plan = TaskPlan(item_id, agent, persona)
         users = parent["user_tool_ids"] if made.draft.user_steps else []
         row = task_row(plan, agent, persona, made, brief, self._config, self._generator, users)
+        if {row["split"], parent["split"]} == {"train", "heldout_values"}:
+            row["split"] = parent["split"]  # whose values it has
         if row["split"] != parent["split"]:
             # its combination of tools is held out and the parent's is not, or the other way round
             return Dropped("of_another_split")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from records.digest import digest
-from records.seeds import rng_of, seed_of
+from records.seeds import rng_of, seed_of, share_of
 from records.tables.schemas import Row
 from records.tables.splits import Split, own_split, split_of
 from synth.episode.tools.code_environments import is_code
@@ -162,7 +162,7 @@ def in_domain(
     # a held-out tool is not even a goal where it is not at hand
     there = sources.of_domain.get(agent["domain_id"], [])
     lacking = {t["name"] for t in there if t["split"] != "heldout_tool"}
-    split = _split(item_id, agent, persona, config)
+    split = _split(item_id, item_id, agent, persona, config)
     grown = config.growth.grown_seed_of(item_id, split)
     tasks = DomainTasks(
         domain,
@@ -179,7 +179,7 @@ def in_domain(
     )
 
     def split_of_draft(draft: Draft) -> Split:
-        return _split(_combination(draft, item_id), agent, persona, config)
+        return _split(_combination(draft, item_id), item_id, agent, persona, config)
 
     def is_of_its_split(draft: Draft) -> bool:
         """What grew for one split stays in it."""
@@ -259,8 +259,10 @@ def _combination(draft: Draft, item_id: str) -> str:
     return digest("combination", tools) if tools else item_id
 
 
-def _split(combination: str, agent: Row, persona: Row, config: TaskConfig) -> Split:
+def _split(combination: str, item_id: str, agent: Row, persona: Row, config: TaskConfig) -> Split:
     own = own_split("task", combination, heldout_share=config.heldout_share)
+    if own == "train" and share_of(item_id, "heldout_values") < config.heldout_values_share:
+        own = "heldout_values"
     return split_of(own, [agent["split"], persona["split"]])
 
 
@@ -308,7 +310,7 @@ def task_row(
         "seed": seed_of(plan.item_id, "episode"),
         "model": generator.model_of(plan.item_id, "generator"),
         "prompt_version": version_of(PROMPT),
-        "split": _split(_combination(draft, plan.item_id), agent, persona, config),
+        "split": _split(_combination(draft, plan.item_id), plan.item_id, agent, persona, config),
         "user_tool_ids": list(users),
         **proof.measured,
         "num_hidden": sum(fact["when"] == "asked" for fact in brief["facts"]),

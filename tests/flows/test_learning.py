@@ -16,7 +16,7 @@ from tests.synth.small_dataset import trajectory, write_dataset
 from tests.trainer.configs import small
 from tests.trainer.played_dataset import make_dataset
 from trainer.data.sources import CorpusConfig
-from trainer.evaluation.run import ScoreSettings
+from trainer.evaluation.scoring import ScoreSettings
 from trainer.inference.sampler import Sampling
 from trainer.training.curves import PLOTS
 from trainer.training.settings import DataConfig, TrainConfig

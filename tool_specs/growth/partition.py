@@ -9,7 +9,8 @@ from records.tables.splits import SPLITS, Split
 
 SHARES: dict[Split, float] = {
     "train": 0.6,
-    "heldout_document": 0.1,
+    "heldout_document": 0.02,
+    "heldout_values": 0.08,
     "heldout_task": 0.1,
     "heldout_tool": 0.1,
     "heldout_domain": 0.1,

@@ -211,8 +211,8 @@ def grow(
     seed
         Another number grows other rows.
     split
-        Whose values are used: train, heldout_task, heldout_tool, heldout_domain. No text or amount
-        that grows for one grows for another.
+        Whose values are used: train, heldout_values, heldout_task, heldout_tool, heldout_domain.
+        No text or amount that grows for one grows for another.
     out
         Where to write the rows, as a JSON object of lists by entity.
     json_

@@ -1,6 +1,7 @@
 """Scoring plays real episodes: who repeats what was recorded does exactly as well as it did."""
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from random import Random
@@ -12,7 +13,7 @@ import torch
 from records.digest import canonical_json
 from records.errors import ConfigError
 from records.store.dataset import Dataset
-from synth.render.intervals import wilson
+from synth.render.intervals import clustered, wilson
 from synth.rubrics.reward import rubric_of
 from tests.trainer.configs import CONFIGS
 from tests.trainer.played_dataset import QUIET, make_dataset
@@ -20,9 +21,16 @@ from trainer.data.chat import END, AssistantAnswer, parse_answer
 from trainer.data.declarations import style_of
 from trainer.data.sources import CorpusConfig
 from trainer.data.tokenizer import Tokenizer, load_tokenizer
-from trainer.evaluation.play import EvalConfig, evaluate
-from trainer.evaluation.run import EPISODES, SCORES, ScoreConfig, score
-from trainer.evaluation.scores import EpisodeScore, Share, as_json, scores_of, table
+from trainer.evaluation.playing import EpisodeScore, EvalConfig, evaluate
+from trainer.evaluation.scoring import (
+    EPISODES,
+    SCORES,
+    ScoreConfig,
+    as_json,
+    score,
+    scores_of,
+    table,
+)
 from trainer.inference.enforcer import Enforcer
 from trainer.inference.policies import ModelPolicy, NearestExample, PolicyRequest, num_calls
 from trainer.inference.sampler import Sampling
@@ -96,6 +104,37 @@ def test_silence_reaches_nothing(dataset: Path, tmp_path: Path) -> None:
     assert {one.ended for one in done.played} == {"format_error"}
     assert not any(one.success or one.calls for one in done.played)
     assert len(done.played) == 16
+
+
+class Lying(Recorded):
+    """Says what was recorded, but of each number that a tool gave one more."""
+
+    def __init__(self, dataset: Path) -> None:
+        super().__init__(dataset)
+        self._meant: dict[str, str] = {}
+
+    def answers(self, asked: Sequence[PolicyRequest]) -> list[AssistantAnswer]:
+        honest = [one._replace(messages=[*map(self._as_meant, one.messages)]) for one in asked]
+        return [*map(self._lie, super().answers(honest))]
+
+    def _lie(self, answer: AssistantAnswer) -> AssistantAnswer:
+        said = re.sub(r"(?<= is )\d+\b", lambda n: str(int(n[0]) + 1), answer.content)
+        self._meant[said] = answer.content
+        return answer._replace(content=said)
+
+    def _as_meant(self, message: Any) -> Any:
+        if message["role"] != "assistant":
+            return message
+        return {**message, "content": self._meant.get(message["content"], message["content"])}
+
+
+def test_a_task_fails_on_one_false_statement(dataset: Path, tmp_path: Path) -> None:
+    true = evaluate(Recorded(dataset), of(dataset), journal=tmp_path / "j")
+    false = evaluate(Lying(dataset), of(dataset), journal=tmp_path / "k")
+    lied = {one.task_id for one in false.played if one.false_statements}
+    won = {one.task_id for one in true.played if one.success}
+    assert won & lied
+    assert won - lied == {one.task_id for one in false.played if one.success}
 
 
 def test_tasks_out_of_bounds_are_left_out_and_counted(dataset: Path, tmp_path: Path) -> None:
@@ -250,35 +289,53 @@ def test_scores_are_written_and_come_out_the_same_again(
     assert [row["kind"] for row in found["scores"]] == ["tasks of the training data"]
 
 
+GOOD = EpisodeScore(
+    task_id="t-1", split="heldout_task", cluster="d-1", known_tools=True, solvable=True,
+    ended="user_done", success=True, reward=1.0, false_statements=0, calls=3, valid_calls=3,
+    wanted_calls=2, exact_calls=2, breaches=0, turns=4, prompt_tokens=9,
+)  # fmt: skip
+
+
 def test_shares_are_of_what_the_agent_did_itself() -> None:
-    good = EpisodeScore(
-        task_id="t-1", split="heldout_task", solvable=True, ended="user_done", success=True,
-        reward=1.0, calls=3, valid_calls=3, wanted_calls=2, exact_calls=2, breaches=0, turns=4,
-        prompt_tokens=9,
-    )  # fmt: skip
-    bad = good._replace(success=False, reward=0.0, valid_calls=1, exact_calls=0, breaches=2)
-    sorry = good._replace(solvable=False, calls=0, valid_calls=0, wanted_calls=0, exact_calls=0)
+    bad = GOOD._replace(success=False, reward=0.0, valid_calls=1, exact_calls=0, breaches=2)
+    bad = bad._replace(cluster="d-2", false_statements=1)
+    sorry = GOOD._replace(solvable=False, calls=0, valid_calls=0, wanted_calls=0, exact_calls=0)
     outside = bad._replace(ended="infra_error")
     [unseen, tools] = scores_of(
-        [good._replace(split="heldout_tool"), good, bad, sorry, outside, outside]
+        [GOOD._replace(split="heldout_tool"), GOOD, bad, sorry, outside, outside]
     )
     assert (tools.split, tools.episodes, unseen.split) == ("heldout_tool", 1, "heldout_task")
-    assert (unseen.episodes, unseen.left_aside) == (3, 2)
-    assert unseen.success == Share(2, 3)
-    assert unseen.solved == Share(1, 2)
-    assert unseen.valid_calls == Share(4, 6)
-    assert unseen.exact_calls == Share(2, 4)
-    assert unseen.without_breach == Share(2, 3)
+    assert (unseen.episodes, unseen.left_aside, unseen.clusters) == (3, 2, 2)
+    assert unseen.success[:2] == (2, 3)
+    assert unseen.solved[:2] == (1, 2)
+    assert unseen.truthful[:2] == (2, 3)
+    assert unseen.valid_calls[:2] == (4, 6)
+    assert unseen.exact_calls[:2] == (2, 4)
+    assert unseen.without_breach[:2] == (2, 3)
     assert unseen.mean_reward == pytest.approx(2 / 3)
-    low, high = wilson(2, 3)
-    head, _, episodes, success, *_ = table([unseen, tools]).splitlines()
-    assert head == "| scored on | unseen tasks | unseen tools |"
+    assert unseen.mean_calls == pytest.approx(4 / 3)
+    low, high = clustered([("d-1", 1, 1), ("d-2", 0, 1), ("d-1", 1, 1)])
+    head, _, episodes, clusters, calls, success, *_ = table([unseen, tools]).splitlines()
+    assert head == "| scored on | new combination of tools | new tools |"
     assert episodes == "| episodes | 3 | 1 |"
+    assert clusters == "| domains, or new tools | 2 | 1 |"
+    assert calls == "| calls of the reference plan, mean | 1.3 | 2.0 |"
     assert success.startswith(f"| task success | 0.67 ({low:.2f} to {high:.2f}) | 1.00 (")
     [told, _] = as_json([unseen, tools])
     assert told["success"] == {"hits": 2, "n": 3, "share": 2 / 3, "interval": (low, high)}
-    assert told["kind"] == "unseen tasks"
-    assert Share(0, 0).value is None
+    assert told["kind"] == "new combination of tools"
+
+
+def test_intervals_are_of_clusters_and_not_of_episodes() -> None:
+    """Ten episodes of a domain that go alike say no more than one of each."""
+    few = [("a", 1, 1), ("b", 0, 1), ("c", 1, 1), ("d", 0, 1), ("e", 1, 1), ("f", 1, 1)]
+    many = [(cluster, hits * 10, 10) for cluster, hits, _ in few]
+    assert clustered(many) == clustered(few) == clustered([one for one in few])
+    apart = [(f"{cluster}{i}", hits, 1) for cluster, hits, _ in few for i in range(10)]
+    wide, narrow = clustered(many), clustered(apart)
+    assert wide.high - wide.low > 2 * (narrow.high - narrow.low)
+    assert clustered([("a", 0, 50), ("b", 0, 50)]) == wilson(0, 2)
+    assert clustered([("a", 50, 50), ("b", 50, 50)]) == wilson(2, 2)
 
 
 def test_a_dataset_without_runs_is_refused(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from synth.episode.environment import EpisodeEnvironment
 from tests.synth.clinic import CANCEL, QUIET, ScriptedUser, catalogue
 from tests.synth.returning import COMES_BACK, SEVERAL
 from trainer.data.chat import AssistantAnswer
-from trainer.evaluation.episode import Chosen, begun
+from trainer.evaluation.playing import Chosen, begun
 from trainer.inference.policies import PolicyRequest
 
 
@@ -26,7 +26,7 @@ def test_nothing_of_an_earlier_conversation_is_shown() -> None:
     call = {"function": {"name": CANCEL[0], "arguments": '{"appointment_id": "AP-1004"}'}}
 
     async def play() -> list[PolicyRequest]:
-        episode, asked = await begun(env, Chosen(SEVERAL, 0)), []
+        episode, asked = await begun(env, Chosen(SEVERAL, 0, "clinic")), []
         for answer in (
             AssistantAnswer("Here they are.", [], None),
             AssistantAnswer("", [call], None),

@@ -10,6 +10,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -17,14 +18,16 @@ from pydantic import Field, model_validator
 
 from offline_llm.app import create_app
 from records.config import Config
+from records.digest import canonical_json
 from records.errors import ConfigError
-from records.seeds import share_of
+from records.seeds import seed_of, share_of
 from records.store.dataset import Dataset
 from records.store.journal import ShardJournal
 from records.tables.schemas import Row
 from records.tables.splits import Split
 from sandboxes.mcp.warm import WarmServers
-from synth.episode.environment import EpisodeConfig, EpisodeEnvironment
+from synth.episode.environment import OUTSIDE, EnvironmentStep, EpisodeConfig, EpisodeEnvironment
+from synth.episode.tools.calls import FORMAT_ERRORS
 from synth.episode.tools.executors import Catalogue
 from synth.episode.tools.simulator import ModelAnswers
 from synth.episode.users.user import LlmUser
@@ -33,9 +36,11 @@ from synth.llm.gateway import Gateway
 from synth.pipeline.config import RunConfig
 from synth.pipeline.config_files import recorded_config
 from synth.pipeline.sources import catalogue_of
-from trainer.evaluation.episode import Chosen, begun
-from trainer.evaluation.scores import EpisodeScore
-from trainer.inference.policies import Policy, PolicyRequest
+from synth.rubrics.reward import decide_by_code, rubric_of
+from synth.rubrics.statements.statements import statements_of
+from synth.rubrics.statements.unshown import unshown_values
+from trainer.data.chat import AssistantAnswer
+from trainer.inference.policies import Policy, PolicyRequest, num_calls
 
 PLAYERS = ("user", "simulator")
 """Roles of the dataset's run that play along."""
@@ -46,8 +51,14 @@ class EvalConfig(Config):
 
     dataset: str
     """Folder of the dataset whose tasks are played."""
-    splits: tuple[Split, ...] = ("heldout_task", "heldout_tool", "heldout_domain")
-    """Unseen tasks, unseen tools, unseen domains; `train` plays tasks that were trained on."""
+    splits: tuple[Split, ...] = (
+        "heldout_values",
+        "heldout_task",
+        "heldout_tool",
+        "heldout_domain",
+    )
+    """Seen tools with new values, new combinations of tools, new tools (of which the plan must take
+    one), new domains; `train` plays tasks that were trained on."""
     tasks: int = Field(default=100, ge=1)
     """Tasks of each split, at most; which ones is drawn by digest."""
     attempts: int = Field(default=1, ge=1, le=256)
@@ -75,12 +86,161 @@ class EvalConfig(Config):
         return self
 
 
+class EpisodeScore(NamedTuple):
+    """One episode, counted."""
+
+    task_id: str
+    split: str
+    cluster: str
+    """What succeeds together: the new tool of the plan where tools are what is new, else the
+    domain."""
+    known_tools: bool
+    """Whether every tool of the plan is in a plan of the training split."""
+    solvable: bool
+    """Whether the user goal can be reached with calls; else the right answer is to ask or
+    decline."""
+    ended: str
+    """`termination_reason`."""
+    success: bool
+    """Every mandatory criterion that code checks is met, the weighted share is enough, and nothing
+    false was told."""
+    reward: float
+    false_statements: int
+    """Statements to the user that the records contradict, and values told to the user that nothing
+    shows (`synth.rubrics.statements.unshown`)."""
+    calls: int
+    valid_calls: int
+    """Written in the template's form, of a tool that is there, with arguments that its schema
+    takes."""
+    wanted_calls: int
+    """Calls of the reference plan."""
+    exact_calls: int
+    """Those of them that were made with the very same arguments."""
+    breaches: int
+    """Calls that broke a policy."""
+    turns: int
+    prompt_tokens: int
+    """Of the first prompt."""
+
+
 class Evaluated(NamedTuple):
     played: list[EpisodeScore]
     conversations: list[dict[str, Any]]
     """For reading: `task_id`, `messages`, `ended`, `success`, in the order of `played`."""
     left_out: dict[str, int]
     """Tasks that were not played, by reason."""
+
+
+class Chosen(NamedTuple):
+    task: Row
+    attempt: int
+    cluster: str
+    """As in `EpisodeScore`."""
+    known_tools: bool = True
+    """As in `EpisodeScore`."""
+
+    @property
+    def item(self) -> str:
+        """Seeds hang on it."""
+        return f"{self.task['task_id']}-{self.attempt}"
+
+
+@dataclass
+class PlayedEpisode:
+    chosen: Chosen
+    env: EpisodeEnvironment
+    tools: Sequence[Mapping[str, Any]]
+    prompt_tokens: int = 0
+    broken: int = 0
+    """Answers that did not keep the template."""
+    last: EnvironmentStep | None = None
+
+    def asked(self, policy: Policy) -> PolicyRequest:
+        state = self.env.state
+        asked = PolicyRequest(
+            state.conversation, self.tools, seed_of(self.chosen.item, "answer", state.turn)
+        )
+        if not self.prompt_tokens:
+            self.prompt_tokens = policy.prompt_tokens(asked)
+        return asked
+
+    async def step(self, answer: AssistantAnswer) -> None:
+        """Play the answer. One that breaks the template counts as a call that is not valid, unless
+        a call of it counts so already."""
+        self.last = await self.env.step(_message(answer, num_calls(self.env.state.messages)))
+        refused = any(r.error_code in FORMAT_ERRORS for r in self.last.info["calls"])
+        self.broken += answer.broken is not None and not refused
+
+    def counted(self) -> EpisodeScore:
+        state, task = self.env.state, self.chosen.task
+        assert state.reason is not None
+        records = [r for r in state.caller.records if r.actor == "agent"]
+        valid = [r for r in records if r.error_code not in FORMAT_ERRORS]
+        wanted = Counter(_spelt(c["tool"], c["arguments"]) for c in task["reference_plan"])
+        made = Counter(_spelt(r.name, r.arguments) for r in valid)
+        return EpisodeScore(
+            task_id=task["task_id"],
+            split=task["split"],
+            cluster=self.chosen.cluster,
+            known_tools=self.chosen.known_tools,
+            solvable=task["solvable"],
+            ended=state.reason,
+            success=self._succeeded(),
+            reward=self.last.reward if self.last else 0.0,
+            false_statements=self._false_statements(),
+            calls=len(records) + self.broken,
+            valid_calls=len(valid),
+            wanted_calls=wanted.total(),
+            exact_calls=(wanted & made).total(),
+            breaches=sum(bool(r.policy_violations) for r in records),
+            turns=state.turn,
+            prompt_tokens=self.prompt_tokens,
+        )
+
+    def _succeeded(self) -> bool:
+        if self.env.state.reason in OUTSIDE or self.last is None:
+            return False
+        verdicts = self.last.info.get("verdicts") or {}
+        accepted = decide_by_code(rubric_of(self.chosen.task), verdicts).accepted
+        return accepted and not self._false_statements()
+
+    def _false_statements(self) -> int:
+        state = self.env.state
+        calls = [record._asdict() for record in state.caller.records]
+        wrong = sum(s.outcome == "contradicted" for s in statements_of(state.messages, calls))
+        return wrong + len(unshown_values(state.messages, calls))
+
+    def told(self) -> dict[str, Any]:
+        state = self.env.state
+        return {
+            "task_id": self.chosen.task["task_id"],
+            "split": self.chosen.task["split"],
+            "ended": state.reason,
+            "success": self._succeeded(),
+            "tools": [tool["function"]["name"] for tool in self.tools],
+            "messages": state.messages,
+        }
+
+
+async def begun(env: EpisodeEnvironment, chosen: Chosen) -> PlayedEpisode:
+    """The episode of a task at its start; its draws hang on `chosen.item`."""
+    _, info = await env.reset(chosen.task, seed_of(chosen.item, "episode"))
+    return PlayedEpisode(chosen, env, info["tools"])
+
+
+def _message(answer: AssistantAnswer, before: int) -> dict[str, Any]:
+    """Calls are numbered over the conversation, as the template has them."""
+    message: dict[str, Any] = {"role": "assistant", "content": answer.content}
+    if answer.tool_calls:
+        message["tool_calls"] = [
+            {"id": f"call_{before + n}", "type": "function", "function": call["function"]}
+            for n, call in enumerate(answer.tool_calls)
+        ]
+    return message
+
+
+def _spelt(tool: str, arguments: Any) -> str:
+    return canonical_json([tool, arguments])
 
 
 def evaluate(
@@ -162,6 +322,12 @@ class _Game:
     ) -> list[Chosen]:
         """Of each split so many tasks; those that are left out are counted by reason."""
         config = self._config
+        learnt = {
+            (t["domain_id"], c["tool"])
+            for t in tasks
+            if t["split"] == "train"
+            for c in t["reference_plan"]
+        }
         found: list[Chosen] = []
         for split in config.splits:
             mine = [task for task in tasks if task["split"] == split]
@@ -174,20 +340,35 @@ class _Game:
                     left_out[why] += 1
                     continue
                 played += 1
-                found += [Chosen(task, attempt) for attempt in range(config.attempts)]
+                known = all(
+                    (task["domain_id"], c["tool"]) in learnt for c in task["reference_plan"]
+                )
+                cluster = self._new_tool(task) or task["domain_id"] or task["agent_id"]
+                found += [Chosen(task, n, cluster, known) for n in range(config.attempts)]
         return found
+
+    def _new_tool(self, task: Row) -> str | None:
+        """The first tool of the plan that is held out, of a task that is so by its tools."""
+        if task["split"] != "heldout_tool":
+            return None
+        ids = self._catalogue.agents[task["agent_id"]]["tool_ids"]
+        mine = {self._catalogue.tools[i]["name"]: self._catalogue.tools[i] for i in ids}
+        taken = (mine.get(call["tool"]) for call in task["reference_plan"])
+        return next((t["tool_id"] for t in taken if t and t["split"] == "heldout_tool"), None)
 
     async def _unfit(self, task: Row, policy: Policy) -> str | None:
         config = self._config
         tools = self._catalogue.agents[task["agent_id"]]["tool_ids"]
         if any(tool not in self._catalogue.tools for tool in tools):
             return "tools_not_here"
+        if task["split"] == "heldout_tool" and self._new_tool(task) is None:
+            return "new_tool_not_needed"
         if config.complexities and task["complexity"] not in config.complexities:
             return "other_complexity"
         if config.max_calls is not None and len(task["reference_plan"]) > config.max_calls:
             return "more_calls"
         if config.max_prompt_tokens is not None:
-            env = self._environment(Chosen(task, 0))
+            env = self._environment(Chosen(task, 0, ""))
             messages, info = await env.reset(task, 0)
             await env.close()
             if (

@@ -1,0 +1,106 @@
+"""Values told to the user that nothing shows: what a score without a judge can call false.
+
+Stricter than `truth_by_code`, which leaves a statement open where it might have been reckoned: here
+a number, date or id must stand in what the agent was shown, and behind the name of a field it must
+be a value of that field in one of the records. Sums and other reckoning that no record holds count
+as unshown, so this serves where plain retelling is asked for, and never decides about data.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from records.tables.schemas import Row
+from synth.rubrics.reading.readings import TextReadings, ValueReading, read
+from synth.rubrics.reading.today import today_of
+from synth.rubrics.statements.comparing import speaks_of
+from synth.rubrics.statements.known import KnownRecords, label_of
+from synth.rubrics.telling import replies_in
+from synth.rubrics.values import squeezed
+
+SMALL_NUMBER = 12
+"""Up to here a whole number may count things."""
+
+_BETWEEN = re.compile(r"[ _](?:is |was |of |now |=|:)*$|(?:: |=)$")
+"""What may stand between the name of a field and its value."""
+
+_DIGIT = re.compile(r"\d")
+
+
+def unshown_values(messages: Sequence[Mapping[str, Any]], calls: Sequence[Row]) -> list[str]:
+    """The words of values in replies that are shown nowhere, or not of the field that they are told
+    of. `messages`: in wire form; `calls`: rows of `tool_calls`, in call order."""
+    known = KnownRecords(messages, calls)
+    today = today_of(messages, (call["observation"] for call in calls))
+    by_label = _values_by_label(known)
+    shown = read(_shown(known, messages), "en", today)
+    found: list[str] = []
+    for _, reply in replies_in(messages):
+        said = read(reply, "en", today)
+        found += [r.words for r in said.readings if not _is_shown(r, said, known, by_label, shown)]
+    return found
+
+
+def _is_shown(
+    reading: ValueReading,
+    said: TextReadings,
+    known: KnownRecords,
+    by_label: Mapping[str, list[Any]],
+    shown: TextReadings,
+) -> bool:
+    if reading.kind == "id":
+        return squeezed(reading.words) in known.corpus
+    if reading.kind == "time":
+        return known.values.may_hold(reading) or any(_alike(reading, o) for o in shown.readings)
+    if reading.kind == "number" and not _DIGIT.search(reading.words):
+        return True  # "a", "one": words that seldom tell an amount
+    label = _label_before(said.lower[: reading.start], by_label)
+    if label is not None:
+        return any(_says(reading, value) for value in by_label[label])
+    if reading.kind == "number":
+        number = reading.numbers[0]
+        if number == int(number) and abs(number) <= SMALL_NUMBER:
+            return True
+    if next(known.values.told_by(reading), None) is not None:
+        return True
+    return any(_alike(reading, other) for other in shown.readings)
+
+
+def _says(reading: ValueReading, value: Any) -> bool:
+    parts = value if isinstance(value, list) else [value]
+    return any(
+        speaks_of(reading, part) or squeezed(reading.words) in squeezed(str(part)) for part in parts
+    )
+
+
+def _alike(reading: ValueReading, other: ValueReading) -> bool:
+    if reading.kind == "number":
+        return other.kind == "number" and reading.numbers[0] in other.numbers
+    return bool({*reading.minutes} & {*other.minutes} or {*reading.days} & {*other.days})
+
+
+def _label_before(text: str, by_label: Mapping[str, list[Any]]) -> str | None:
+    """The field whose name stands right before, the longest of them."""
+    before = _BETWEEN.sub("", text)
+    if before == text:
+        return None
+    words = before.split(" ")[-6:]
+    for length in range(len(words), 0, -1):
+        label = " ".join(words[-length:])
+        if label in by_label:
+            return label
+    return None
+
+
+def _values_by_label(known: KnownRecords) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for row in known.rows:
+        for name, value in row.values.items():
+            if value is not None and not isinstance(value, bool):
+                found.setdefault(label_of(name), []).append(value)
+    return found
+
+
+def _shown(known: KnownRecords, messages: Sequence[Mapping[str, Any]]) -> str:
+    """All words of others, in one text."""
+    return "\n".join(str(m.get("content") or "") for m in messages if m["role"] != "assistant")
