@@ -29,6 +29,9 @@ MIN_ROWS, MAX_ROWS = 10, 50_000
 KEPT_STATES = 8
 """In a process, the latest used: one of 10,000 rows takes some 20 MB."""
 
+SMALL_ROWS, KEPT_SMALL = 100, 512
+"""States of at most so many rows, of which more are kept: at most 100 MB in all."""
+
 
 class GrownSeed(Spec):
     """Names a grown state of a domain."""
@@ -86,7 +89,8 @@ class Ground:
                 f"{self.file.domain}: its seed was grown by version {name.version}, "
                 f"and this is version {GROWTH_VERSION}"
             )
-        state = _state_of(self, name.rows, name.number, name.split)
+        kept = _small_state if name.rows <= SMALL_ROWS else _large_state
+        state = kept(self, name.rows, name.number, name.split)
         if name.hash not in (None, state.hash):
             raise ConfigError(
                 f"{self.file.domain}: its seed of {name.rows} rows has the hash {name.hash}, "
@@ -95,8 +99,11 @@ class Ground:
         return state
 
 
-@lru_cache(maxsize=KEPT_STATES)
 def _state_of(ground: Ground, rows: int, number: int, split: Split) -> State:
     file, seed = ground.file, ground.seed
     grown = grow(file, seed, ground.invariants, rows=rows, number=number, split=split)
     return State.of(grown.rows, file.now)
+
+
+_large_state = lru_cache(maxsize=KEPT_STATES)(_state_of)
+_small_state = lru_cache(maxsize=KEPT_SMALL)(_state_of)
