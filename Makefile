@@ -80,7 +80,7 @@ chromium: # the browser that page tests drive; they skip without it
 	fi
 
 proof: setup-all ## does the data teach? an hour and a half for each of SEEDS; started again, it goes on
-	@$(BIN)/python benchmarks/proof.py --seeds $(SEEDS)
+	@$(BIN)/python -m benchmarks.proof --seeds $(SEEDS)
 
 check: .venv/all ## ruff and pyright
 	@$(BIN)/ruff check .
