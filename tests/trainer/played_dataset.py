@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 from flows.runtime.open_run import open_run
 from synth.episode.environment import EpisodeConfig
@@ -13,7 +14,7 @@ from synth.pipeline.stages import STAGES
 QUIET = EpisodeConfig(fault_injection=FaultInjectionConfig(weights={"success": 1.0}))
 
 
-def make_dataset(folder: Path, *, num_tasks: int) -> Path:
+def make_dataset(folder: Path, *, num_tasks: int, **other: Any) -> Path:
     config = RunConfig(
         domains=("parcel_depot",),
         servers=(),
@@ -21,6 +22,7 @@ def make_dataset(folder: Path, *, num_tasks: int) -> Path:
         num_tasks=num_tasks,
         workers=1,
         rollouts=RolloutConfig(episode=QUIET),
+        **other,
     )
 
     async def work() -> None:
