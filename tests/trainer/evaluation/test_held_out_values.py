@@ -21,7 +21,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
         heldout_share=0.0,
         simple=1.0,
         complex=0.0,
-        growth=GrowthShares(shares={"60": 1.0}),
+        growth=GrowthShares(shares={"300": 1.0}),
     )
     return make_dataset(tmp_path_factory.mktemp("values") / "data", num_tasks=24, tasks=tasks)
 
