@@ -1,0 +1,70 @@
+"""Values told to the user that nothing shows: found when changed, silent when retold."""
+
+import json
+from typing import Any
+
+import pytest
+
+from synth.rubrics.statements.unshown import unshown_values
+
+ORDER = {
+    "order_id": "O-1008",
+    "total": 1106.5,
+    "paid": 528.5,
+    "due_date": "2026-05-16",
+    "city": "Bath",
+}
+
+
+def told(reply: str, *, user: str = "What is the total of order O-1008?") -> list[str]:
+    call = {
+        "name": "show_order",
+        "arguments": {"order_id": "O-1008"},
+        "observation": json.dumps(ORDER),
+        "is_error": False,
+        "state_diff": [],
+        "actor": "agent",
+        "turn": 1,
+        "policy_violations": [],
+    }
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": "Today is 2026-05-12. Refunds are paid within 30 days."},
+        {"role": "user", "content": user},
+        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "show_order"}}]},
+        {"role": "tool", "content": json.dumps(ORDER)},
+        {"role": "assistant", "content": reply},
+    ]
+    return unshown_values(messages, [call])
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "The total is 1106.5 and the paid is 528.5.",
+        "Order O-1008 comes to 1,106.50 in all; you have paid 528.5.",
+        "It is due on May 16, 2026, in Bath.",
+        "The due date is 16 May 2026.",
+        "Refunds are paid within 30 days, as of 2026-05-12.",
+        "I found 3 things. Is there anything else I can do for you?",
+    ],
+)
+def test_what_is_retold_is_shown(reply: str) -> None:
+    assert told(reply) == []
+
+
+@pytest.mark.parametrize(
+    ("reply", "word"),
+    [
+        ("The total is 528.5.", "528.5"),  # the value of another field
+        ("The total is 1107.5.", "1107.5"),
+        ("Order O-1009 is on its way.", "O-1009"),
+        ("The due date is 17 May 2026.", "17 May 2026"),
+        ("You have paid 77.", "77"),
+    ],
+)
+def test_what_nothing_shows_is_found(reply: str, word: str) -> None:
+    assert told(reply) == [word]
+
+
+def test_what_the_user_said_may_be_said_again() -> None:
+    assert told("You offered 350.", user="I offer 350 for order O-1008.") == []
