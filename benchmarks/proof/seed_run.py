@@ -9,8 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.proof.slots import CopySlots
-
 from benchmarks.drills import drills, echoes, words_of, write_texts
 from benchmarks.proof.pace import (
     PRETRAINING,
@@ -20,6 +18,7 @@ from benchmarks.proof.pace import (
     step_seconds,
     steps_within,
 )
+from benchmarks.proof.slots import CopySlots
 from benchmarks.prose import write_prose
 from records.files import write_atomic
 from records.settings import read_settings, validate_as

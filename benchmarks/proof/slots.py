@@ -23,8 +23,8 @@ import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics.pairwise import linear_kernel
 
-from benchmarks.proof_slots_filling import Slots
-from benchmarks.proof_slots_text import (
+from benchmarks.proof.slots_filling import Slots
+from benchmarks.proof.slots_text import (
     RETURNS,
     Fact,
     Schemas,
@@ -36,7 +36,7 @@ from benchmarks.proof_slots_text import (
     stems,
     wants_id,
 )
-from benchmarks.proof_slots_wishes import Call, Wish, wishes_of
+from benchmarks.proof.slots_wishes import Call, Wish, wishes_of
 from trainer.data.chat import AssistantAnswer
 from trainer.data.sources import TRAIN, CorpusConfig, TrainingConversation, samples_of
 from trainer.inference.policies import MOST_EXAMPLES, PolicyRequest

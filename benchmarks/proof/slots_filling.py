@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from benchmarks.proof_slots_text import (
+from benchmarks.proof.slots_text import (
     Fact,
     Schemas,
     Tool,
@@ -18,7 +18,7 @@ from benchmarks.proof_slots_text import (
     stems,
     wants_id,
 )
-from benchmarks.proof_slots_wishes import Record, Wish, alike, records_of
+from benchmarks.proof.slots_wishes import Record, Wish, alike, records_of
 
 FITS = 1.0
 """Score from which a fact fills a required parameter, and twice that for another: see `_suits`."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.proof_slots import CopySlots
-from benchmarks.proof_slots_text import Fact, read
+from benchmarks.proof.slots import CopySlots
+from benchmarks.proof.slots_text import Fact, read
 from trainer.data.chat import AssistantAnswer
 from trainer.data.sources import CorpusConfig
 from trainer.inference.policies import PolicyRequest

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from benchmarks.proof_slots_text import Fact, read, sentences, stems
+from benchmarks.proof.slots_text import Fact, read, sentences, stems
 from trainer.data.chat import ChatMessage, text_of
 
 _MORE = re.compile(r"\b(?:else|help you)\b")
