@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from records.digest import canonical_json
@@ -13,6 +13,7 @@ from synth.episode.tools.calls import FORMAT_ERRORS
 from synth.rubrics.reward import decide_by_code, rubric_of
 from trainer.data.chat import AssistantAnswer
 from trainer.evaluation.scores import EpisodeScore
+from trainer.inference.episode_tokens import EpisodeTokens
 from trainer.inference.policies import Policy, PolicyRequest, num_calls
 
 
@@ -35,11 +36,16 @@ class PlayedEpisode:
     broken: int = 0
     """Answers that did not keep the template."""
     last: EnvironmentStep | None = None
+    tokens: dict[int, EpisodeTokens] = field(default_factory=dict)
+    """By the number of the conversation: what a policy that has tokens read and drew."""
 
     def asked(self, policy: Policy) -> PolicyRequest:
         state = self.env.state
         asked = PolicyRequest(
-            state.conversation, self.tools, seed_of(self.chosen.item, "answer", state.turn)
+            state.conversation,
+            self.tools,
+            seed_of(self.chosen.item, "answer", state.turn),
+            self.tokens.setdefault(state.session, EpisodeTokens()),
         )
         if not self.prompt_tokens:
             self.prompt_tokens = policy.prompt_tokens(asked)
