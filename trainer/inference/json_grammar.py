@@ -58,6 +58,7 @@ EMPTY_OBJECT: /\{{[ \n]?\}}/
 OPEN_ARRAY: /\[[ \n]?/
 CLOSE_ARRAY: /[ \n]?\]/
 EMPTY_ARRAY: /\[[ \n]?\]/
+NEVER: /a/ & /b/
 """
 """What the rules of `JsonGrammar` are made of; once in a grammar."""
 
@@ -89,7 +90,7 @@ class JsonGrammar:
                 for number, said in enumerate(options)
                 for option in self._options(f"{name}_{number}", said, depth, made)
             ]
-            # what can have no value is asked for by nothing that can have one
+            # of no alternative is what was too much to work out, and turns out to have no value
             made.append(f"{name}: {' | '.join(dict.fromkeys(parts)) or 'NEVER'}")
         return made
 

@@ -78,7 +78,7 @@ def bytes_needed(
     weight = weight_dtype(device).itemsize
     cached = config.kv_lora_rank + config.qk_rope_head_dim
     cache = config.num_layers * slots * tokens * cached * weight
-    heads, logits = config.num_heads, 3 * slots * config.vocab_size * 4
+    heads, logits = config.num_heads, 12 * slots * config.vocab_size * 4  # shares are doubles
     features = config.qk_head_dim + config.v_head_dim
     keys = min(max(READ_KEYS, tokens), slots * tokens)
     scores = min(READ_TOKENS, slots * tokens) * tokens * heads * 2 * 4

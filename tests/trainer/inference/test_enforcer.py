@@ -362,6 +362,21 @@ def test_an_untrained_model_writes_valid_calls_only(
             jsonschema.validate(arguments, tool["function"]["parameters"])
 
 
+def test_objects_of_many_properties_can_be_written_required_ones_in_any_case() -> None:
+    names = [f"p{n}" for n in range(80)]
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {name: {"type": "null"} for name in names},
+        "required": names[75:],
+    }
+    last = ", ".join(f'"{name}": null' for name in names[75:])
+    assert fit(f'{{"p0": null, {last}}}', schema) == "whole"
+    assert fit('{"p0": null', schema) == "prefix"
+    assert fit('{"p70"', schema) == "no"  # more than can be counted
+    with pytest.raises(ConfigError, match=r"80 required properties; .* takes 64"):
+        fit("{", {**schema, "required": names})
+
+
 class Mute:
     def allowed(self) -> torch.Tensor:
         return torch.zeros(97, dtype=torch.bool)

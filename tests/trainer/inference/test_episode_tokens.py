@@ -238,6 +238,27 @@ def test_the_policy_is_conditioned_on_what_it_drew(folders: list[Path], constrai
     assert sum(tokens.drawn) == sum(answer.end - answer.begin for answer in tokens.answers)
 
 
+def test_a_turn_reads_only_what_is_new(
+    folders: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was drawn is in the slot as it stands in the next prompt."""
+    policy, tokens, fed = policy_of(folders[0]), EpisodeTokens(), list[int]()
+    extend = Decoder.extend
+
+    def counted(model: Decoder, ids: torch.Tensor, counts: torch.Tensor, *rest: Any) -> Any:
+        fed.append(int(counts.sum()))
+        return extend(model, ids, counts, *rest)
+
+    monkeypatch.setattr(Decoder, "extend", counted)
+    messages = play(policy, tokens, 1)
+    first, answer = len(tokens.ids), tokens.answers[0]
+    assert sum(fed) == answer.end - 1
+    fed.clear()
+    policy.answers([PolicyRequest(messages, TOOLS, seed=1, tokens=tokens)])
+    assert fed[0] == tokens.answers[1].begin - (answer.end - 1)
+    assert tokens.answers[1].begin > first
+
+
 @pytest.mark.parametrize("constrained", [False, True])
 def test_a_paused_episode_goes_on_elsewhere_to_the_same_tokens(
     folders: list[Path], constrained: bool

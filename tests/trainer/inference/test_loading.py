@@ -108,7 +108,7 @@ def test_a_gpu_answers_as_a_cpu_does(tokenizer: Tokenizer, tmp_path: Path) -> No
         made[device] = sampler.generate(prompts, Sampling(max_tokens=6), stop=-1)
     for cpu, gpu in zip(made["cpu"], made["cuda"], strict=True):
         assert len(cpu.ids) == len(gpu.ids) == 6
-        assert gpu.logprobs[0] == pytest.approx(cpu.logprobs[0], abs=0.1)
+        assert gpu.model_logprobs[0] == pytest.approx(cpu.model_logprobs[0], abs=0.1)
 
 
 def test_a_model_of_damaged_weights_is_no_traceback() -> None:
