@@ -9,7 +9,7 @@ import torch
 
 from records.errors import ConfigError
 from tests.trainer.configs import small
-from trainer.data.chat import END, ChatMessage, encode_chat, prompt_for_answer
+from trainer.data.chat import END, AssistantAnswer, ChatMessage, encode_chat, prompt_for_answer
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
 from trainer.inference.drawing import Sampling
 from trainer.inference.episode_tokens import ChangedConversationError, EpisodeTokens
@@ -336,11 +336,11 @@ def test_a_prompt_without_room_is_answered_by_silence_and_goes_on(folders: list[
     policy, tokens = policy_of(folders[0]), EpisodeTokens()
     long = [{"role": "user", "content": "where is it? " * 400}]
     [answer] = policy.answers([PolicyRequest(long, (), 0, tokens)])
-    assert answer == ("", [], None)
+    assert answer == AssistantAnswer("", [], None)
     assert tokens.answers == [(len(tokens.ids) - 1, len(tokens.ids) - 1, "no_room")]
     assert not any(tokens.drawn)
     again = [*long, said(tokens, policy.tokenizer), {"role": "user", "content": "?"}]
-    assert policy.answers([PolicyRequest(again, (), 0, tokens)]) == [("", [], None)]
+    assert policy.answers([PolicyRequest(again, (), 0, tokens)]) == [AssistantAnswer("", [], None)]
     assert len(tokens.answers) == 2
 
 
