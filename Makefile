@@ -109,7 +109,7 @@ serve: setup ## Prefect server with its UI, and the deployments (those that trai
 lock: ## resolve constraints.txt anew (torch stays out, see pyproject.toml)
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-emit-find-links \
 	  --no-emit-index-url --no-header --extra flows --extra k8s --extra demo --extra export \
-	  --extra curves --extra dev pyproject.toml --output-file constraints.txt
+	  --extra curves --extra decoding --extra dev pyproject.toml --output-file constraints.txt
 
 clean: ## remove the environment, the server's database and the demo's data
 	@rm -rf .venv .prefect data .pytest_cache .ruff_cache

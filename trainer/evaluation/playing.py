@@ -10,7 +10,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -40,6 +40,7 @@ from synth.rubrics.reward import decide_by_code, rubric_of
 from synth.rubrics.statements.statements import statements_of
 from synth.rubrics.statements.unshown import unshown_values
 from trainer.data.chat import AssistantAnswer
+from trainer.inference.episode_tokens import EpisodeTokens
 from trainer.inference.policies import Policy, PolicyRequest, num_calls
 
 PLAYERS = ("user", "simulator")
@@ -154,11 +155,16 @@ class PlayedEpisode:
     broken: int = 0
     """Answers that did not keep the template."""
     last: EnvironmentStep | None = None
+    tokens: dict[int, EpisodeTokens] = field(default_factory=dict)
+    """By the number of the conversation: what a policy that has tokens read and drew."""
 
     def asked(self, policy: Policy) -> PolicyRequest:
         state = self.env.state
         asked = PolicyRequest(
-            state.conversation, self.tools, seed_of(self.chosen.item, "answer", state.turn)
+            state.conversation,
+            self.tools,
+            seed_of(self.chosen.item, "answer", state.turn),
+            self.tokens.setdefault(state.session, EpisodeTokens()),
         )
         if not self.prompt_tokens:
             self.prompt_tokens = policy.prompt_tokens(asked)

@@ -45,7 +45,7 @@ class ScoreSettings(EvalConfig):
     """How tools are declared; None: as in the model's training run, else JSON."""
     constrained: bool = False
     """Only answers that keep the template and call declared tools with arguments of their types can
-    be written: see `trainer.inference.json_prefix` for what is left to the tools."""
+    be written: see `trainer.inference.json_grammar` for what is left to the tools."""
     sampling: Sampling = Sampling()
     """How tokens are drawn; by default the likeliest is taken."""
     slots: int = Field(default=32, ge=1, le=1024)

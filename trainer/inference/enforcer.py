@@ -1,133 +1,159 @@
 """Constrained decoding: an answer that keeps the template and calls declared tools validly.
 
-Kimi K2 calls it the enforcer. A token is asked about before it is taken; the likeliest one that
-may stand there is. What is enforced of arguments: see `trainer.inference.json_prefix`.
+Kimi K2 calls it the enforcer. The grammar is of the whole answer; llguidance says of every token of
+the vocabulary at once whether it may come next. What is enforced of arguments: see
+`trainer.inference.json_grammar`.
+
+    words, calls of declared tools, or both; then the end token
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
+import torch
+from llguidance import LLMatcher, LLTokenizer
+from torch import Tensor
+
+from records.digest import digest
 from records.errors import ConfigError
 from trainer.data.chat import END
 from trainer.data.tokenizer import Tokenizer
-from trainer.inference.json_prefix import Fit, as_bytes, fit_of
+from trainer.inference.json_grammar import TERMINALS, JsonGrammar, literal
 from trainer.inference.json_schema import Schema
 
-SECTION, CALL, ARGUMENTS, CALL_END, SECTION_END = (
-    "<|tool_calls_section_begin|>",
-    "<|tool_call_begin|>",
-    "<|tool_call_argument_begin|>",
-    "<|tool_call_end|>",
-    "<|tool_calls_section_end|>",
-)
+MOST_CALLS = 8
+"""In one answer."""
 
-Region = Literal["content", "section", "name", "arguments", "between", "closed"]
+MOST_WORKED_OUT = 64
+"""Grammars that are kept for answers to come: conversations of one group have the same tools."""
+
+_WORDS = r"""
+answer: TEXT | ANY? calls
+TEXT: /(?s:.*\S.*)/
+ANY: /(?s:.+)/
+"""
+
+_ONLY_WORDS = r"""
+answer: TEXT
+TEXT: /(?s:.*\S.*)/
+"""
 
 
-def check_spelling(tokenizer: Tokenizer, *, where: str) -> None:
-    """ConfigError for a tokenizer, from `where`, that cannot write every letter of a call: what is
-    enforced is told by the bytes of tokens."""
-    spelt = {tokenizer.bytes_of(token) for token in range(tokenizer.size)}
-    if missing := [byte for byte in range(32, 127) if bytes([byte]) not in spelt]:
-        raise ConfigError(
-            f"{where}: constrained decoding needs a tokenizer of byte-level BPE; this one has no "
-            f"tokens for {len(missing)} letters, such as {chr(missing[0])!r}"
-        )
+class AnswerGrammar:
+    """What answers may be, with one tokenizer."""
+
+    def __init__(self, tokenizer: Tokenizer, *, where: str) -> None:
+        """ConfigError for a tokenizer, from `where`, that cannot write every letter of a call: what
+        is enforced is told by the bytes of tokens."""
+        self._size = tokenizer.size
+        self._engine = LLTokenizer(_Vocabulary(tokenizer, where), n_vocab=tokenizer.size)  # type: ignore[arg-type]
+        self._worked_out: dict[str, LLMatcher] = {}
+
+    def enforcer(
+        self,
+        tools: Sequence[Mapping[str, Any]],
+        *,
+        calls_before: int = 0,
+        max_calls: int = MOST_CALLS,
+    ) -> "Enforcer":
+        """For one answer. `tools` in OpenAI's form; `calls_before`: calls of the conversation so
+        far, which the template counts. ConfigError for tools that are too much for the engine."""
+        key = digest(list(tools), calls_before, max_calls)
+        if key not in self._worked_out:
+            if len(self._worked_out) >= MOST_WORKED_OUT:
+                self._worked_out.pop(next(iter(self._worked_out)))
+            self._worked_out[key] = self._matcher(tools, calls_before, max_calls)
+        return Enforcer(self._worked_out[key].deep_copy(), self._size)
+
+    def _matcher(
+        self, tools: Sequence[Mapping[str, Any]], calls_before: int, max_calls: int
+    ) -> LLMatcher:
+        names, rules = _arguments(tools)
+        # a model that reasons writes its reasoning here, before the answer
+        lines = ["%llguidance {}", "start: answer", _WORDS if names else _ONLY_WORDS]
+        if names:
+            lines += [_calls(names, calls_before, max_calls), TERMINALS, *rules]
+        matcher = LLMatcher(self._engine, "\n".join(lines), log_level=0)
+        if matcher.is_error():
+            raise ConfigError(
+                f"constrained decoding cannot work out the tools {', '.join(names)}: "
+                f"{matcher.get_error()[:300]}"
+            )
+        return matcher
 
 
 class Enforcer:
     """Follows one answer token by token."""
 
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        tools: Sequence[Mapping[str, Any]],
-        *,
-        calls_before: int = 0,
-        max_calls: int = 8,
-    ) -> None:
-        """`tools` in OpenAI's form; `calls_before`: calls of the conversation so far, which the
-        template counts."""
-        self._tokenizer = tokenizer
-        self._marks = {number: token for token, number in tokenizer.special.items()}
-        self._schemas = {
-            tool["function"]["name"]: schema
-            for tool in tools
-            if (schema := _arguments(tool["function"].get("parameters")))
-        }
-        """By tool; one that no arguments could satisfy cannot be called."""
-        self._calls, self._most = calls_before, calls_before + max_calls
-        self._region: Region = "content"
-        self._text = ""
-        """What is being written, a letter a byte."""
-        self._tool = ""
+    def __init__(self, matcher: LLMatcher, size: int) -> None:
+        self._matcher, self._size = matcher, size
 
-    def allows(self, token: int) -> bool:
-        """Whether the token may come next. The end token among others."""
-        mark = self._marks.get(token)
-        if mark is not None:
-            return mark in self._marks_here()
-        more = self._letters(token)
-        match self._region:
-            case "content":
-                return bool(more)
-            case "name":
-                text = self._text + more
-                return bool(more) and any(name.startswith(text) for name in self._names())
-            case "arguments":
-                return bool(more) and self._fit(more) != "no"
-            case _:
-                return False
+    def allowed(self) -> Tensor:
+        """Of each token whether it may come next; the end token among others."""
+        packed = torch.frombuffer(bytearray(self._matcher.compute_bitmask()), dtype=torch.uint8)
+        return _bits(packed)[: self._size]
 
     def take(self, token: int) -> None:
-        """The token came next."""
-        mark = self._marks.get(token)
-        if mark is None:
-            self._text += self._letters(token)
-            return
-        if mark == ARGUMENTS:
-            self._tool = self._names()[self._text]
-        elif mark == CALL_END:
-            self._calls += 1
-        regions: dict[str, Region] = {
-            SECTION: "section",
-            CALL: "name",
-            ARGUMENTS: "arguments",
-            CALL_END: "between",
-            SECTION_END: "closed",
-        }
-        self._region = regions.get(mark, self._region)
-        self._text = ""
-
-    def _marks_here(self) -> Sequence[str]:
-        match self._region:
-            case "content":
-                ends = (END,) if self._text.strip() else ()
-                return (*ends, SECTION) if self._schemas else ends
-            case "section":
-                return (CALL,)
-            case "name":
-                return (ARGUMENTS,) if self._text in self._names() else ()
-            case "arguments":
-                return (CALL_END,) if self._fit() == "whole" else ()
-            case "between":
-                return (CALL, SECTION_END) if self._calls < self._most else (SECTION_END,)
-            case "closed":
-                return (END,)
-
-    def _names(self) -> dict[str, str]:
-        """The next call's id -> the tool."""
-        return {as_bytes(f"functions.{name}:{self._calls}"): name for name in self._schemas}
-
-    def _fit(self, more: str = "") -> Fit:
-        return fit_of(self._text + more, self._schemas[self._tool])
-
-    def _letters(self, token: int) -> str:
-        return (self._tokenizer.bytes_of(token) or b"").decode("latin-1")
+        """The token came next. ConfigError for one that may not."""
+        if not self._matcher.consume_token(token):
+            raise ConfigError(f"token {token} may not follow: {self._matcher.get_error()[:300]}")
 
 
-def _arguments(parameters: Any) -> Schema | None:
-    """Of an object under them, whatever else they allow; None where there can be none."""
-    root = {**(parameters or {}), "type": "object"}
-    schema = Schema(root)
-    return schema if schema.alternatives(root) else None
+class _Vocabulary:
+    """The tokenizer as llguidance wants to be told of it."""
+
+    is_tokenizer_wrapper = True
+    bos_token_id = None
+
+    def __init__(self, tokenizer: Tokenizer, where: str) -> None:
+        marks = {number: token.encode() for token, number in tokenizer.special.items()}
+        spelt = [marks.get(n) or tokenizer.bytes_of(n) or b"" for n in range(tokenizer.size)]
+        single = set(spelt)
+        if missing := [byte for byte in range(32, 127) if bytes([byte]) not in single]:
+            raise ConfigError(
+                f"{where}: constrained decoding needs a tokenizer of byte-level BPE; this one has "
+                f"no tokens for {len(missing)} letters, such as {chr(missing[0])!r}"
+            )
+        self.tokens = spelt
+        self.eos_token_id = tokenizer.special[END]
+        self.special_token_ids = list(marks)
+        self._encode = tokenizer.encode
+
+    def __call__(self, text: str | bytes) -> list[int]:
+        return self._encode(text if isinstance(text, str) else text.decode(errors="replace"))
+
+
+def _arguments(tools: Sequence[Mapping[str, Any]]) -> tuple[dict[str, str], list[str]]:
+    """(tool -> the rule of its arguments, all rules). A tool that no arguments could satisfy cannot
+    be called, and has none."""
+    names: dict[str, str] = {}
+    rules: list[str] = []
+    for number, tool in enumerate(tools):
+        # an object under them, whatever else they allow
+        root = {**(tool["function"].get("parameters") or {}), "type": "object"}
+        schema = Schema(root)
+        if schema.alternatives(root):
+            names[tool["function"]["name"]] = f"arguments_{number}"
+            rules += JsonGrammar(schema, prefix=f"arguments_{number}").rules()
+    return names, rules
+
+
+def _calls(names: Mapping[str, str], before: int, most: int) -> str:
+    """The section of calls, each under its number."""
+    lines = ["calls: <|tool_calls_section_begin|> call_0 <|tool_calls_section_end|>"]
+    for number in range(most):
+        options = " | ".join(
+            f"{literal(f'functions.{name}:{before + number}')} <|tool_call_argument_begin|> {rule}"
+            for name, rule in names.items()
+        )
+        further = f" call_{number + 1}?" if number + 1 < most else ""
+        lines += [
+            f"call_{number}: <|tool_call_begin|> chosen_{number} <|tool_call_end|>{further}",
+            f"chosen_{number}: {options}",
+        ]
+    return "\n".join(lines)
+
+
+def _bits(packed: Tensor) -> Tensor:
+    """Bits of bytes, the lowest first."""
+    return ((packed[:, None] >> torch.arange(8, dtype=torch.uint8)) & 1).bool().flatten()

@@ -24,9 +24,14 @@ class Loaded(NamedTuple):
 
 
 def load_sampler(
-    folder: Path, *, device: Device = "auto", slots: int, tokens: int | None = None
+    folder: Path,
+    *,
+    device: Device = "auto",
+    slots: int,
+    tokens: int | None = None,
+    routes: bool = False,
 ) -> Loaded:
-    """`tokens`: that a slot can hold; None: what the model takes.
+    """`tokens`: that a slot can hold; None: what the model takes. `routes`: see `Sampler`.
 
     ConfigError, before anything is allocated, for a folder without a model and its tokenizer, a
     device that is not there, or one with less memory than the estimate, which is logged.
@@ -50,7 +55,7 @@ def load_sampler(
     model, tokenizer = import_with_tokenizer(folder)
     model.cast(weight_dtype(where))
     model.to(where)
-    return Loaded(Sampler(model.eval(), slots=slots, tokens=tokens), tokenizer)
+    return Loaded(Sampler(model.eval(), slots=slots, tokens=tokens, routes=routes), tokenizer)
 
 
 def _check_folder(folder: Path) -> None:
@@ -73,7 +78,7 @@ def bytes_needed(
     weight = weight_dtype(device).itemsize
     cached = config.kv_lora_rank + config.qk_rope_head_dim
     cache = config.num_layers * slots * tokens * cached * weight
-    heads, logits = config.num_heads, 3 * slots * config.vocab_size * 4
+    heads, logits = config.num_heads, 12 * slots * config.vocab_size * 4  # shares are doubles
     features = config.qk_head_dim + config.v_head_dim
     keys = min(max(READ_KEYS, tokens), slots * tokens)
     scores = min(READ_TOKENS, slots * tokens) * tokens * heads * 2 * 4

@@ -3,7 +3,7 @@
 import json
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 from zlib import crc32
@@ -11,19 +11,22 @@ from zlib import crc32
 import torch
 from torch import Tensor
 
+from records.errors import ConfigError
 from trainer.data.chat import (
     END,
     AssistantAnswer,
     ChatMessage,
     encode_chat,
-    parse_answer,
     prompt_for_answer,
 )
 from trainer.data.declarations import Style
 from trainer.data.sources import CorpusConfig, TrainingConversation, samples_of
-from trainer.inference.enforcer import Enforcer, check_spelling
+from trainer.inference.drawing import Sampling
+from trainer.inference.enforcer import AnswerGrammar, Enforcer
+from trainer.inference.episode_tokens import EpisodeTokens
 from trainer.inference.loading import load_sampler
-from trainer.inference.sampler import Sampling
+from trainer.inference.sampler import AnswerDraft
+from trainer.inference.weights import load_weights
 from trainer.training.devices import Device
 
 log = logging.getLogger(__name__)
@@ -36,6 +39,9 @@ class PolicyRequest(NamedTuple):
     tools: Sequence[Mapping[str, Any]]
     """In OpenAI's form."""
     seed: int
+    tokens: EpisodeTokens | None = None
+    """Those of the same conversation's earlier requests, empty at its first one: a policy that has
+    tokens writes into it what it read and drew. None: nothing is kept from turn to turn."""
 
 
 class Policy(Protocol):
@@ -59,53 +65,91 @@ class ModelPolicy:
         slots: int = 32,
         slot_tokens: int | None = None,
         device: Device = "auto",
+        routes: bool = False,
     ) -> None:
-        """`style`: how tools are declared, which must be as it was in training. For ConfigError see
-        `trainer.inference.loading`."""
+        """`style`: how tools are declared, which must be as it was in training. `routes`: keep
+        which experts each token was sent to. For ConfigError see `trainer.inference.loading`."""
         self._sampler, self.tokenizer = load_sampler(
-            folder, device=device, slots=slots, tokens=slot_tokens
+            folder, device=device, slots=slots, tokens=slot_tokens, routes=routes
         )
-        if constrained:
-            check_spelling(self.tokenizer, where=str(folder))
+        self._grammar = AnswerGrammar(self.tokenizer, where=str(folder)) if constrained else None
         self._sampling = sampling
         self._style: Style = style
-        self._constrained = constrained
+
+    @property
+    def version(self) -> int:
+        """Of the weights: 0 for those that it began with."""
+        return self._sampler.version
+
+    def load(
+        self, weights: Path | Mapping[str, Tensor], version: int, *, checksum: str | None = None
+    ) -> str:
+        """Take other weights in place of those that are here: see
+        `trainer.inference.weights.load_weights`."""
+        return load_weights(self._sampler, weights, version, checksum=checksum)
 
     def answers(self, asked: Sequence[PolicyRequest]) -> list[AssistantAnswer]:
         """Temperature 0 takes no seed's word. A prompt that fills a slot is answered by silence,
         and a warning."""
-        prompts = [self._prompt(a) for a in asked]
-        fitting = [n for n, ids in enumerate(prompts) if len(ids) < self._sampler.cache.capacity]
-        if silent := len(asked) - len(fitting):
-            most = self._sampler.cache.capacity
-            log.warning("%d prompts fill the %d tokens of a slot: not answered", silent, most)
-        guides = [self._guide(asked[n]) for n in fitting] if self._constrained else None
-        made = self._sampler.generate(
-            [prompts[n] for n in fitting],
-            self._sampling,
-            stop=self.tokenizer.special[END],
-            seeds=[asked[n].seed for n in fitting],
-            guides=guides,
-        )
-        said = dict(zip(fitting, made, strict=True))
-        return [
-            parse_answer(self.tokenizer, said[n].ids)
-            if n in said
-            else AssistantAnswer(
-                "", [], None
-            )  # no room: nothing was written, so nothing is wrong in form
-            for n in range(len(asked))
-        ]
+        made = self.draw(asked)
+        assert all(answer is not None for answer in made)  # nothing said that they should pause
+        return [answer for answer in made if answer is not None]
+
+    def draw(
+        self,
+        asked: Sequence[PolicyRequest],
+        *,
+        budget: int | None = None,
+        paused: Callable[[], bool] | None = None,
+    ) -> list[AssistantAnswer | None]:
+        """Answers that may pause: after `budget` more tokens of each, or when `paused`, which is
+        asked before every pass, says so. None for one that is not at its end: the same request,
+        with its tokens, goes on with it.
+
+        ConfigError for a pause that could not be gone on from, since a request keeps no tokens, and
+        for a conversation that is not that of its tokens (`ChangedConversationError`).
+        """
+        if (budget is not None or paused is not None) and any(one.tokens is None for one in asked):
+            raise ConfigError("an answer that may pause needs a request with tokens to keep it in")
+        tokens = [one.tokens if one.tokens is not None else EpisodeTokens() for one in asked]
+        for one, kept in zip(asked, tokens, strict=True):
+            kept.open_answer(
+                self.tokenizer, one.messages, one.tools, style=self._style, seed=one.seed
+            )
+        drafts = {number: kept.draft() for number, kept in enumerate(tokens)}
+        most = self._sampler.cache.capacity
+        full = [number for number, draft in drafts.items() if len(draft.prompt) >= most]
+        for number in full:
+            drafts.pop(number)
+            tokens[number].keep_silence(self.tokenizer)
+        if full:
+            log.warning("%d prompts fill the %d tokens of a slot: not answered", len(full), most)
+        try:
+            self._sampler.draw(
+                list(drafts.values()),
+                self._sampling,
+                stop=self.tokenizer.special[END],
+                guides=[self._guide(asked[n], d) for n, d in drafts.items()]
+                if self._grammar
+                else None,
+                budget=budget,
+                paused=paused,
+            )
+        finally:
+            for number, draft in drafts.items():
+                tokens[number].keep(draft, self.tokenizer)
+        return [kept.answer(self.tokenizer) if kept.begun_at is None else None for kept in tokens]
 
     def prompt_tokens(self, asked: PolicyRequest) -> int:
-        return len(self._prompt(asked))
-
-    def _prompt(self, asked: PolicyRequest) -> list[int]:
         ids = encode_chat(self.tokenizer, asked.messages, asked.tools, style=self._style).ids
-        return ids + prompt_for_answer(self.tokenizer)
+        return len(ids) + len(prompt_for_answer(self.tokenizer))
 
-    def _guide(self, asked: PolicyRequest) -> Enforcer:
-        return Enforcer(self.tokenizer, asked.tools, calls_before=num_calls(asked.messages))
+    def _guide(self, asked: PolicyRequest, draft: AnswerDraft) -> Enforcer:
+        assert self._grammar is not None
+        enforcer = self._grammar.enforcer(asked.tools, calls_before=num_calls(asked.messages))
+        for token in draft.ids:
+            enforcer.take(token)
+        return enforcer
 
 
 def num_calls(messages: Iterable[ChatMessage]) -> int:

@@ -7,16 +7,16 @@ Prompts are read in bounded passes, so that memory hangs on the cache and not on
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
-from records.config import Config
 from records.errors import ConfigError
+from trainer.inference.drawing import Sampling, draw, uniform_of
+from trainer.inference.routes import empty_routes, recorded_routes
 from trainer.model.cache import LatentCache
 from trainer.model.decoder import Decoder
 
@@ -26,28 +26,37 @@ READ_TOKENS = 2048
 READ_KEYS = 16_384
 """Tokens that the rows of a pass attend to, all together; a row by itself may have more."""
 
-
-class Sampling(Config):
-    temperature: float = Field(default=0.0, ge=0.0, le=10.0)
-    """0 takes the likeliest token."""
-    top_p: float = Field(default=1.0, gt=0.0, le=1.0)
-    """Only the likeliest tokens that make up this share are drawn from."""
-    max_tokens: int = Field(default=256, ge=1)
-    """Tokens of one answer at most."""
+FinishReason = Literal["stop", "length"]
 
 
-class Generated(NamedTuple):
-    ids: list[int]
-    """The stop token is not among them."""
-    logprobs: list[float]
-    """Of each token under the model as it is, before temperature and top-p."""
-    finish_reason: Literal["stop", "length"]
+@dataclass
+class AnswerDraft:
+    """An answer in the making, as a value: whoever keeps it can draw on later, and elsewhere."""
+
+    prompt: list[int]
+    seed: int
+    ids: list[int] = field(default_factory=list)
+    """As drawn; the stop token is the last one of an answer that it ended."""
+    logprobs: list[float] = field(default_factory=list)
+    """Of each token under the distribution that it was drawn from."""
+    model_logprobs: list[float] = field(default_factory=list)
+    """Of each token under the model as it is, before temperature, top-p and grammar."""
+    versions: list[int] = field(default_factory=list)
+    """Of the weights that drew each token."""
+    finish_reason: FinishReason | None = None
+    """None while there is more to draw."""
+    routes: Tensor | None = None
+    """Experts of each token that was fed, the last drawn one not yet: (tokens, layers with experts,
+    experts of a token), those of the pass that read the token first, whatever weights read it again
+    later. None where they were not asked for."""
 
 
 class Guide(Protocol):
     """Says which tokens may come next in one answer: see `trainer.inference.enforcer`."""
 
-    def allows(self, token: int) -> bool: ...
+    def allowed(self) -> Tensor:
+        """Of each token of the tokenizer whether it may; on the CPU."""
+        ...
 
     def take(self, token: int) -> None: ...
 
@@ -55,30 +64,36 @@ class Guide(Protocol):
 @dataclass
 class _Sequence:
     number: int
-    prompt: Sequence[int]
-    generator: torch.Generator
+    draft: AnswerDraft
     guide: Guide | None
-    room: int
-    """Tokens that may still be written."""
+    most: int
+    """Tokens that the answer may have."""
+    pause_at: int
+    """Tokens that it may have before the caller is to be asked."""
+    read: list[int]
+    """What was there when it took its slot."""
     slot: int = -1
     known: int = 0
-    """Tokens of the prompt that the slot holds already."""
-    ids: list[int] = field(default_factory=list)
-    logprobs: list[float] = field(default_factory=list)
+    """Tokens of them that the slot holds already."""
 
     @property
     def unread(self) -> Sequence[int]:
-        return self.prompt[self.known :]
+        return self.read[self.known :]
 
 
 class Sampler:
     """One model, a fixed number of slots. Not for concurrent use, nor for a model that is trained
     on meanwhile: what the slots hold would be another model's."""
 
-    def __init__(self, model: Decoder, *, slots: int = 16, tokens: int | None = None) -> None:
-        """`tokens`: that a slot can hold; by default, and at most, what the model takes."""
+    def __init__(
+        self, model: Decoder, *, slots: int = 16, tokens: int | None = None, routes: bool = False
+    ) -> None:
+        """`tokens`: that a slot can hold; by default, and at most, what the model takes. `routes`:
+        keep which experts each token was sent to."""
         weight = model.lm_head.weight
         self.model = model
+        self.version = 0
+        """Of the weights; whoever changes them says which they are now."""
         self.cache = LatentCache(
             model.config,
             slots=slots,
@@ -86,12 +101,17 @@ class Sampler:
             device=weight.device,
             dtype=weight.dtype,
         )
+        self._routes_BSLK = empty_routes(model, slots, self.cache.capacity) if routes else None
         self._free = list(range(slots))
         """The one freed longest ago first."""
         self._held: list[list[int]] = [[] for _ in range(slots)]
         """Tokens that each slot's cache holds."""
 
-    @torch.no_grad()
+    def forget(self) -> None:
+        """Drop what the slots hold: it is of other weights."""
+        self._held = [[] for _ in self._held]
+        self.cache.lengths_B.zero_()
+
     def generate(
         self,
         prompts: Sequence[Sequence[int]],
@@ -100,68 +120,111 @@ class Sampler:
         stop: int,
         seeds: Sequence[int] | None = None,
         guides: Sequence[Guide] | None = None,
-    ) -> list[Generated]:
-        """An answer to each prompt, in their order. What row i draws hangs on its seed alone.
+    ) -> list[AnswerDraft]:
+        """A whole answer to each prompt, in their order. What row i draws hangs on its seed alone;
+        without seeds it is its number. For errors see `draw`."""
+        drafts = [
+            AnswerDraft(list(prompt), seeds[number] if seeds else number)
+            for number, prompt in enumerate(prompts)
+        ]
+        self.draw(drafts, sampling, stop=stop, guides=guides)
+        return drafts
+
+    @torch.no_grad()
+    def draw(
+        self,
+        drafts: Sequence[AnswerDraft],
+        sampling: Sampling,
+        *,
+        stop: int,
+        guides: Sequence[Guide] | None = None,
+        budget: int | None = None,
+        paused: Callable[[], bool] | None = None,
+    ) -> None:
+        """Draw on at the end of each draft until it has ended, `budget` more tokens of it are drawn
+        or `paused` says so, which is asked before every pass. A guide has taken a draft's tokens.
 
         ConfigError for a prompt that is empty or leaves no room in a slot, where a guide allows no
-        token at all, and for a model whose logits are no numbers.
+        token at all, and for a model whose logits are no numbers. Drafts keep what was drawn.
         """
-        waiting = deque(self._sequences(prompts, sampling, seeds, guides))
-        done: dict[int, Generated] = {}
+        if budget is not None and budget < 1:
+            raise ValueError(f"budget must be at least one token, got {budget}")
+        waiting = deque(self._sequences(drafts, sampling, guides, budget))
         active: list[_Sequence] = []
-        while waiting or active:
-            fresh: list[_Sequence] = []
-            while waiting and self._free:
-                fresh.append(waiting.popleft())
-                self._take_slot(fresh[-1])
-            for together in _passes(fresh):
-                self._write(together, self._read(together), sampling)
-            if not fresh:
-                self._write(active, self._feed(active, [s.ids[-1:] for s in active]), sampling)
-            active += fresh
-            still = []
+        try:
+            while (waiting or active) and not (paused is not None and paused()):
+                fresh: list[_Sequence] = []
+                while waiting and self._free:
+                    fresh.append(waiting.popleft())
+                    self._take_slot(fresh[-1])
+                begun, active = active, active + fresh
+                for together in _passes(fresh):
+                    self._write(together, self._read(together), sampling)
+                if not fresh:
+                    last = [s.draft.ids[-1:] for s in begun]
+                    self._write(begun, self._feed(begun, last), sampling)
+                active = [s for s in active if not self._is_over(s, stop)]
+        finally:
             for sequence in active:
-                if result := _ended(sequence, stop):
-                    done[sequence.number] = result
-                    self._free.append(sequence.slot)
-                else:
-                    still.append(sequence)
-            active = still
-        return [done[n] for n in range(len(prompts))]
-
-    def _take_slot(self, sequence: _Sequence) -> None:
-        """The free slot that holds most of the prompt's beginning. The last token is read in any
-        case: what follows it is to be drawn."""
-        prompt = list(sequence.prompt)
-        shared = [_shared(self._held[slot], prompt[:-1]) for slot in self._free]
-        place = max(range(len(self._free)), key=shared.__getitem__)
-        sequence.slot, sequence.known = self._free.pop(place), shared[place]
-        self._held[sequence.slot] = prompt[: sequence.known]
-        self.cache.lengths_B[sequence.slot] = sequence.known
+                self._leave_slot(sequence)
 
     def _sequences(
         self,
-        prompts: Sequence[Sequence[int]],
+        drafts: Sequence[AnswerDraft],
         sampling: Sampling,
-        seeds: Sequence[int] | None,
         guides: Sequence[Guide] | None,
+        budget: int | None,
     ) -> list[_Sequence]:
         made = []
-        for number, prompt in enumerate(prompts):
-            room = self.cache.capacity - len(prompt)
-            if not prompt or room < 1:
+        for number, draft in enumerate(drafts):
+            room = self.cache.capacity - len(draft.prompt)
+            if not draft.prompt or room < 1:
                 raise ConfigError(
-                    f"prompt {number} has {len(prompt)} tokens; a slot holds "
+                    f"prompt {number} has {len(draft.prompt)} tokens; a slot holds "
                     f"{self.cache.capacity}, and at least one of them is for the answer"
                 )
-            generator = torch.Generator().manual_seed(seeds[number] if seeds else number)
-            guide = guides[number] if guides else None
-            room = min(room, sampling.max_tokens)
-            made.append(_Sequence(number, prompt, generator, guide, room))
+            most = min(room, sampling.max_tokens)
+            if draft.finish_reason is None and len(draft.ids) >= most:
+                draft.finish_reason = "length"  # it was paused under another limit
+            elif draft.finish_reason is None:
+                pause_at = most if budget is None else len(draft.ids) + budget
+                guide = guides[number] if guides else None
+                read = [*draft.prompt, *draft.ids]
+                made.append(_Sequence(number, draft, guide, most, pause_at, read))
         return made
 
+    def _take_slot(self, sequence: _Sequence) -> None:
+        """The free slot that holds most of the beginning. The last token is read in any case: what
+        follows it is to be drawn."""
+        read = sequence.read
+        shared = [_shared(self._held[slot], read[:-1]) for slot in self._free]
+        place = max(range(len(self._free)), key=shared.__getitem__)
+        sequence.slot, sequence.known = self._free.pop(place), shared[place]
+        self._held[sequence.slot] = read[: sequence.known]
+        self.cache.lengths_B[sequence.slot] = sequence.known
+
+    def _leave_slot(self, sequence: _Sequence) -> None:
+        if self._routes_BSLK is not None:
+            draft, held = sequence.draft, len(self._held[sequence.slot])
+            known = 0 if draft.routes is None else len(draft.routes)
+            new = self._routes_BSLK[sequence.slot, known:held].to("cpu", copy=True)
+            draft.routes = new if draft.routes is None else torch.cat((draft.routes, new))
+        self._free.append(sequence.slot)
+
+    def _is_over(self, sequence: _Sequence, stop: int) -> bool:
+        """Whether nothing more is drawn of it now; then its slot is free."""
+        draft = sequence.draft
+        if draft.ids[-1] == stop:
+            draft.finish_reason = "stop"
+        elif len(draft.ids) >= sequence.most:
+            draft.finish_reason = "length"
+        over = draft.finish_reason is not None or len(draft.ids) >= sequence.pause_at
+        if over:
+            self._leave_slot(sequence)
+        return over
+
     def _read(self, sequences: list[_Sequence]) -> Tensor:
-        """The rest of their prompts; a long one, which comes by itself, in parts."""
+        """The rest of what was there; a long one, which comes by itself, in parts."""
         for sequence in sequences:
             while len(sequence.unread) > READ_TOKENS:
                 self._feed([sequence], [sequence.unread[:READ_TOKENS]])
@@ -175,23 +238,60 @@ class Sampler:
         ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row in new], device=device)
         counts = torch.tensor([len(row) for row in new], device=device)
         slots = torch.tensor([s.slot for s in sequences], device=device)
+        if self._routes_BSLK is None:
+            hidden = self.model.extend(ids, counts, slots, self.cache)
+        else:
+            with recorded_routes(self.model) as seen:
+                hidden = self.model.extend(ids, counts, slots, self.cache)
+            self._keep_routes(sequences, new, seen)
         for row, sequence in zip(new, sequences, strict=True):
             self._held[sequence.slot].extend(row)
-        return self.model.extend(ids, counts, slots, self.cache)
+        return hidden
+
+    def _keep_routes(
+        self, sequences: list[_Sequence], new: Sequence[Sequence[int]], seen: list[Tensor]
+    ) -> None:
+        if self._routes_BSLK is None or not seen:
+            return
+        fed_NTLK = torch.stack(seen, dim=1).unflatten(0, (len(new), -1))
+        for sequence, row, routes_TLK in zip(sequences, new, fed_NTLK, strict=True):
+            held = len(self._held[sequence.slot])
+            self._routes_BSLK[sequence.slot, held : held + len(row)] = routes_TLK[: len(row)]
 
     def _write(self, sequences: list[_Sequence], hidden: Tensor, sampling: Sampling) -> None:
         """Draw the next token of each sequence."""
-        logits_NV = self.model.logits(hidden).float().cpu()
-        if not logits_NV.isfinite().all():
-            raise ConfigError("the model's logits are no numbers: its weights are damaged")
-        logprobs_NV = logits_NV.log_softmax(-1)  # a copy: drawing sets tokens aside in the logits
-        tokens = [_draw(row, sampling, s) for row, s in zip(logits_NV, sequences, strict=True)]
-        logprobs = logprobs_NV[range(len(tokens)), tokens].tolist()
-        for sequence, token, logprob in zip(sequences, tokens, logprobs, strict=True):
-            sequence.ids.append(token)
-            sequence.logprobs.append(logprob)
+        logits_NV = self.model.logits(hidden)
+        uniforms = [uniform_of(s.draft.seed, len(s.draft.ids)) for s in sequences]
+        try:
+            drawn = draw(logits_NV, sampling, uniforms, _allowed(sequences, logits_NV))
+        except ValueError as error:
+            raise ConfigError(f"{error}: its weights are damaged") from error
+        for sequence, token, logprob, own in zip(sequences, *drawn, strict=True):
+            draft = sequence.draft
+            draft.ids.append(token)
+            draft.logprobs.append(logprob)
+            draft.model_logprobs.append(own)
+            draft.versions.append(self.version)
             if sequence.guide is not None:
                 sequence.guide.take(token)
+
+
+def _allowed(sequences: Sequence[_Sequence], logits_NV: Tensor) -> Tensor | None:
+    """What the guides say, for all rows; None where there are none."""
+    if all(sequence.guide is None for sequence in sequences):
+        return None
+    allowed_NV = torch.ones(logits_NV.shape, dtype=torch.bool)
+    for sequence, row_V in zip(sequences, allowed_NV, strict=True):
+        if sequence.guide is not None:
+            own = sequence.guide.allowed()
+            row_V[: len(own)] = own
+            row_V[len(own) :] = False  # rows of the head that are no token of the tokenizer
+            if not own.any():
+                raise ConfigError(
+                    f"prompt {sequence.number}: no token of the vocabulary may follow what was "
+                    "written"
+                )
+    return allowed_NV.to(logits_NV.device)
 
 
 def _passes(fresh: Sequence[_Sequence]) -> Iterator[list[_Sequence]]:
@@ -199,7 +299,7 @@ def _passes(fresh: Sequence[_Sequence]) -> Iterator[list[_Sequence]]:
     together: list[_Sequence] = []
     for sequence in sorted(fresh, key=lambda s: len(s.unread)):
         rows = len(together) + 1
-        keys = max(len(s.prompt) for s in [*together, sequence])
+        keys = max(len(s.read) for s in [*together, sequence])
         if together and (rows * len(sequence.unread) > READ_TOKENS or rows * keys > READ_KEYS):
             yield together
             together = []
@@ -208,57 +308,7 @@ def _passes(fresh: Sequence[_Sequence]) -> Iterator[list[_Sequence]]:
         yield together
 
 
-def _ended(sequence: _Sequence, stop: int) -> Generated | None:
-    if sequence.ids[-1] == stop:
-        return Generated(sequence.ids[:-1], sequence.logprobs[:-1], "stop")
-    if len(sequence.ids) >= sequence.room:
-        return Generated(sequence.ids, sequence.logprobs, "length")
-    return None
-
-
 def _shared(held: list[int], prompt: list[int]) -> int:
     """Tokens that both begin with."""
     most = min(len(held), len(prompt))
     return bisect_left(range(1, most + 1), True, key=lambda n: held[:n] != prompt[:n])
-
-
-def _draw(logits_V: Tensor, sampling: Sampling, sequence: _Sequence) -> int:
-    """The next token. One that the guide does not allow is set aside, and the draw made again:
-    the same as drawing among those that it allows, without asking about all of them."""
-    token, guide = _drawn(logits_V, sampling, sequence.generator), sequence.guide
-    if guide is None or guide.allows(token):
-        return token
-    if sampling.temperature == 0.0:  # in the order in which they would be drawn, sorted once
-        order = logits_V.argsort(descending=True, stable=True).tolist()
-        allowed = next((token for token in order if guide.allows(token)), None)
-    else:
-        allowed = _redrawn(logits_V, token, sampling, sequence.generator, guide)
-    if allowed is None:
-        raise ConfigError(
-            f"prompt {sequence.number}: no token of the vocabulary may follow what was written"
-        )
-    return allowed
-
-
-def _redrawn(
-    logits_V: Tensor, token: int, sampling: Sampling, generator: torch.Generator, guide: Guide
-) -> int | None:
-    """Draws until the guide allows one; None when all have been set aside."""
-    while not guide.allows(token):
-        logits_V[token] = -torch.inf
-        if not logits_V.isfinite().any():
-            return None
-        token = _drawn(logits_V, sampling, generator)
-    return token
-
-
-def _drawn(logits_V: Tensor, sampling: Sampling, generator: torch.Generator) -> int:
-    if sampling.temperature == 0.0:
-        return int(logits_V.argmax())
-    shares = (logits_V / sampling.temperature).softmax(-1)
-    if sampling.top_p < 1.0:
-        ordered, index = shares.sort(descending=True)
-        before = ordered.cumsum(-1) - ordered
-        ordered = ordered.masked_fill(before >= sampling.top_p, 0.0)
-        shares = torch.zeros_like(shares).scatter(0, index, ordered)
-    return int(torch.multinomial(shares, 1, generator=generator))

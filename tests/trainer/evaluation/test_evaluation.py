@@ -31,7 +31,7 @@ from trainer.evaluation.scoring import (
     scores_of,
     table,
 )
-from trainer.inference.enforcer import Enforcer
+from trainer.inference.enforcer import AnswerGrammar
 from trainer.inference.policies import ModelPolicy, NearestExample, PolicyRequest, num_calls
 from trainer.inference.sampler import Sampling
 from trainer.model.decoder import Decoder
@@ -197,6 +197,7 @@ class Scribbler:
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._tokenizer = tokenizer
+        self._grammar = AnswerGrammar(tokenizer, where="test")
         ends = [n for n in range(tokenizer.size) if tokenizer.bytes_of(n) in (b'"', b"}", b"]")]
         self._liked = [tokenizer.special["<|tool_calls_section_begin|>"], *ends]
 
@@ -211,12 +212,12 @@ class Scribbler:
     def _written(self, asked: PolicyRequest) -> list[int]:
         rng = Random(asked.seed)
         before = num_calls(asked.messages)
-        enforcer = Enforcer(self._tokenizer, asked.tools, calls_before=before, max_calls=2)
+        enforcer = self._grammar.enforcer(asked.tools, calls_before=before, max_calls=2)
         ids: list[int] = []
         while not ids or ids[-1] != self._tokenizer.special[END]:
-            wished = self._liked if rng.random() < 0.7 else ()
-            order = [*wished, *rng.sample(range(self._tokenizer.size), self._tokenizer.size)]
-            ids.append(next(token for token in order if enforcer.allows(token)))
+            allowed = enforcer.allowed()
+            wished = [n for n in self._liked if allowed[n]] if rng.random() < 0.7 else []
+            ids.append(rng.choice(wished or allowed.nonzero().flatten().tolist()))
             enforcer.take(ids[-1])
         return ids
 

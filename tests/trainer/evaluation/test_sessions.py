@@ -43,3 +43,4 @@ def test_nothing_of_an_earlier_conversation_is_shown() -> None:
     assert second.messages[1]["content"] == COMES_BACK
     assert [message["role"] for message in third.messages][2:] == ["assistant", "tool"]
     assert len({request.seed for request in (first, second, third)}) == 3
+    assert first.tokens is not second.tokens is third.tokens

@@ -2,7 +2,8 @@
 
 import json
 import random
-from typing import Any
+from functools import lru_cache
+from typing import Any, Literal
 
 import jsonschema
 import pytest
@@ -14,11 +15,10 @@ from records.errors import ConfigError
 from tests.examples import examples
 from tests.trainer.configs import CONFIGS
 from trainer.data.chat import END, encode_chat, parse_answer, prompt_for_answer
-from trainer.data.tokenizer import Tokenizer, train_tokenizer
-from trainer.inference.enforcer import Enforcer
-from trainer.inference.json_prefix import Fit, as_bytes, fit_of
-from trainer.inference.json_schema import Schema
-from trainer.inference.sampler import Sampler, Sampling
+from trainer.data.tokenizer import SPECIAL, Tokenizer, train_tokenizer
+from trainer.inference.drawing import Sampling
+from trainer.inference.enforcer import AnswerGrammar, Enforcer
+from trainer.inference.sampler import Sampler
 from trainer.model.decoder import Decoder
 
 SCHEMA: dict[str, Any] = {
@@ -68,21 +68,63 @@ def tokenizer() -> Tokenizer:
     return train_tokenizer(texts * 3, vocab_size=400)
 
 
+@pytest.fixture(scope="module")
+def grammar(tokenizer: Tokenizer) -> AnswerGrammar:
+    return AnswerGrammar(tokenizer, where="test")
+
+
+Fit = Literal["whole", "prefix", "no"]
+
+
+@lru_cache(maxsize=1)
+def _of_letters() -> tuple[Tokenizer, AnswerGrammar]:
+    tokenizer = train_tokenizer([], vocab_size=len(SPECIAL) + 256)
+    return tokenizer, AnswerGrammar(tokenizer, where="letters")
+
+
+def begun(schema: dict[str, Any]) -> Enforcer:
+    """Where the arguments of a call begin."""
+    tokenizer, grammar = _of_letters()
+    enforcer = grammar.enforcer(
+        [{"type": "function", "function": {"name": "a", "parameters": schema}}]
+    )
+    special = tokenizer.special
+    opening = [special["<|tool_calls_section_begin|>"], special["<|tool_call_begin|>"]]
+    for token in [
+        *opening,
+        *tokenizer.encode("functions.a:0"),
+        special["<|tool_call_argument_begin|>"],
+    ]:
+        enforcer.take(token)
+    return enforcer
+
+
 def fit(text: str, schema: dict[str, Any]) -> Fit:
-    return fit_of(text, Schema(schema))
+    """Whether arguments are taken letter by letter, and may end there."""
+    tokenizer, _ = _of_letters()
+    enforcer = begun(schema)
+    for token in tokenizer.encode(text):
+        if not enforcer.allowed()[token]:
+            return "no"
+        enforcer.take(token)
+    return "whole" if enforcer.allowed()[tokenizer.special["<|tool_call_end|>"]] else "prefix"
 
 
-@given(VALUES, st.booleans())
+@given(VALUES)
 @settings(max_examples=examples(150), deadline=None)
 def test_every_beginning_of_a_valid_value_is_a_prefix_and_the_whole_is_whole(
-    value: dict[str, Any], ascii_: bool
+    value: dict[str, Any],
 ) -> None:
     if len(repr(value.get("share"))) > 30:
         return
-    text = as_bytes(json.dumps(value, ensure_ascii=False))
-    assert fit(text, SCHEMA) == "whole"
-    for end in range(len(text)):
-        assert fit(text[:end], SCHEMA) == "prefix", text[:end]
+    tokenizer, _ = _of_letters()
+    enforcer, end = begun(SCHEMA), tokenizer.special["<|tool_call_end|>"]
+    for token in tokenizer.encode(json.dumps(value, ensure_ascii=False)):
+        allowed = enforcer.allowed()
+        assert allowed[token]
+        assert not allowed[end]
+        enforcer.take(token)
+    assert enforcer.allowed()[end]
 
 
 @given(VALUES, st.data())
@@ -223,12 +265,12 @@ def _local(schema: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_a_tool_that_no_arguments_satisfy_cannot_be_called(
-    tokenizer: Tokenizer, schema: dict[str, Any]
+    tokenizer: Tokenizer, grammar: AnswerGrammar, schema: dict[str, Any]
 ) -> None:
     function = {"name": "never", "parameters": {"type": "object", **schema}}
-    enforcer = Enforcer(tokenizer, [{"type": "function", "function": function}])
-    assert not enforcer.allows(tokenizer.special["<|tool_calls_section_begin|>"])
-    assert enforcer.allows(tokenizer.encode("a")[0])
+    allowed = grammar.enforcer([{"type": "function", "function": function}]).allowed()
+    assert not allowed[tokenizer.special["<|tool_calls_section_begin|>"]]
+    assert allowed[tokenizer.encode("a")[0]]
 
 
 @pytest.mark.slow
@@ -267,21 +309,21 @@ def test_nesting_without_end_is_stopped_where_there_is_still_a_way_on() -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_writing_under_the_enforcer_is_a_valid_answer(
-    tokenizer: Tokenizer, seed: int
+    tokenizer: Tokenizer, grammar: AnswerGrammar, seed: int
 ) -> None:
     """Tokens drawn blindly among those that are allowed, with a liking for calls and for ends."""
     rng = random.Random(seed)
-    enforcer = Enforcer(tokenizer, TOOLS, calls_before=2, max_calls=3)
+    enforcer = grammar.enforcer(TOOLS, calls_before=2, max_calls=3)
     liked = [tokenizer.special[mark] for mark in tokenizer.special]
     liked += [n for n in range(tokenizer.size) if tokenizer.bytes_of(n) in (b'"', b"}", b"]", b"1")]
     ids: list[int] = []
     while not ids or ids[-1] != tokenizer.special[END]:
-        wished = rng.sample(liked, len(liked)) if rng.random() < 0.7 else []
-        order = [*wished, *rng.sample(range(tokenizer.size), tokenizer.size)]
-        token = next((t for t in order if enforcer.allows(t)), None)
-        assert token is not None, f"no way on from {tokenizer.decode(ids)[-200:]!r}"
-        enforcer.take(token)
-        ids.append(token)
+        allowed = enforcer.allowed()
+        wished = [token for token in liked if allowed[token]] if rng.random() < 0.7 else []
+        options = wished or allowed.nonzero().flatten().tolist()
+        assert options, f"no way on from {tokenizer.decode(ids)[-200:]!r}"
+        ids.append(rng.choice(options))
+        enforcer.take(ids[-1])
         assert len(ids) < 5000
     answer = parse_answer(tokenizer, ids)
     assert answer.broken is None
@@ -294,13 +336,15 @@ def test_random_writing_under_the_enforcer_is_a_valid_answer(
 
 
 @pytest.mark.slow
-def test_an_untrained_model_writes_valid_calls_only(tokenizer: Tokenizer) -> None:
+def test_an_untrained_model_writes_valid_calls_only(
+    tokenizer: Tokenizer, grammar: AnswerGrammar
+) -> None:
     torch.manual_seed(0)
     config = CONFIGS["plain"].model_copy(update={"vocab_size": tokenizer.size})
     model = Decoder(config.model_copy(update={"max_positions": 2048})).eval()
     asked = encode_chat(tokenizer, [{"role": "user", "content": "Weather?"}], TOOLS).ids
     prompts = [asked + prompt_for_answer(tokenizer)] * 6
-    guides = [Enforcer(tokenizer, TOOLS, max_calls=2) for _ in prompts]
+    guides = [grammar.enforcer(TOOLS, max_calls=2) for _ in prompts]
     made = Sampler(model, slots=3).generate(
         prompts,
         Sampling(temperature=1.0, max_tokens=400),
@@ -318,9 +362,24 @@ def test_an_untrained_model_writes_valid_calls_only(tokenizer: Tokenizer) -> Non
             jsonschema.validate(arguments, tool["function"]["parameters"])
 
 
+def test_objects_of_many_properties_can_be_written_required_ones_in_any_case() -> None:
+    names = [f"p{n}" for n in range(80)]
+    schema: dict[str, Any] = {
+        "type": "object",
+        "properties": {name: {"type": "null"} for name in names},
+        "required": names[75:],
+    }
+    last = ", ".join(f'"{name}": null' for name in names[75:])
+    assert fit(f'{{"p0": null, {last}}}', schema) == "whole"
+    assert fit('{"p0": null', schema) == "prefix"
+    assert fit('{"p70"', schema) == "no"  # more than can be counted
+    with pytest.raises(ConfigError, match=r"80 required properties; .* takes 64"):
+        fit("{", {**schema, "required": names})
+
+
 class Mute:
-    def allows(self, token: int) -> bool:
-        return False
+    def allowed(self) -> torch.Tensor:
+        return torch.zeros(97, dtype=torch.bool)
 
     def take(self, token: int) -> None:
         raise AssertionError

@@ -11,9 +11,10 @@ from tokenizers import models
 from records.errors import ConfigError
 from tests.trainer.configs import small
 from trainer.data.tokenizer import SPECIAL, Tokenizer, train_tokenizer
-from trainer.inference.enforcer import check_spelling
+from trainer.inference.drawing import Sampling
+from trainer.inference.enforcer import AnswerGrammar
 from trainer.inference.loading import bytes_needed, load_sampler
-from trainer.inference.sampler import Sampler, Sampling
+from trainer.inference.sampler import Sampler
 from trainer.model.cache import LatentCache
 from trainer.model.config import PRESETS, TransformerConfig
 from trainer.model.decoder import Decoder
@@ -88,11 +89,11 @@ def test_a_gpu_that_is_not_there_is_refused(tokenizer: Tokenizer, tmp_path: Path
 
 
 def test_constrained_decoding_wants_a_tokenizer_that_spells_bytes(tokenizer: Tokenizer) -> None:
-    check_spelling(tokenizer, where="bytes")
+    AnswerGrammar(tokenizer, where="bytes")
     words = {word: number for number, word in enumerate([*SPECIAL, "[UNK]", "Where", "is"])}
     backend = tokenizers.Tokenizer(models.WordLevel(words, unk_token="[UNK]"))
     with pytest.raises(ConfigError, match=r"words: .* byte-level BPE; .* 95 letters, such as ' '"):
-        check_spelling(Tokenizer(backend), where="words")
+        AnswerGrammar(Tokenizer(backend), where="words")
 
 
 @pytest.mark.gpu
@@ -107,7 +108,7 @@ def test_a_gpu_answers_as_a_cpu_does(tokenizer: Tokenizer, tmp_path: Path) -> No
         made[device] = sampler.generate(prompts, Sampling(max_tokens=6), stop=-1)
     for cpu, gpu in zip(made["cpu"], made["cuda"], strict=True):
         assert len(cpu.ids) == len(gpu.ids) == 6
-        assert gpu.logprobs[0] == pytest.approx(cpu.logprobs[0], abs=0.1)
+        assert gpu.model_logprobs[0] == pytest.approx(cpu.model_logprobs[0], abs=0.1)
 
 
 def test_a_model_of_damaged_weights_is_no_traceback() -> None:
