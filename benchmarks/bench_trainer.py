@@ -42,6 +42,7 @@ from trainer.data.sources import CorpusConfig
 from trainer.model.config import PRESETS, TransformerConfig
 from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model
+from trainer.model.initialization import new_decoder
 from trainer.model.size import size_of, train_flops_per_token
 from trainer.optim.muon import OptimizerConfig, optimizer_of
 from trainer.training.loop import PEAK_FLOPS
@@ -205,7 +206,7 @@ def beside_transformers(options: argparse.Namespace) -> Iterator[dict[str, Any]]
     config = config_of(options)
     batches = packed(shape, config)
     torch.manual_seed(0)
-    model = Decoder(shape)
+    model = new_decoder(shape)
     with tempfile.TemporaryDirectory() as folder:
         export_model(model, Path(folder))
         first = next(batches)
@@ -316,7 +317,7 @@ def on_gpu(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     shape = fitting[-1]
     torch.manual_seed(0)
     with device:
-        model = Decoder(shape)
+        model = new_decoder(shape)
     model.cast(torch.bfloat16)
     way, batches = Ours(model, config, "wall"), packed(shape, config)
     speeds: list[float] = []

@@ -47,9 +47,7 @@ def load_sampler(
             f"a slot of {room} tokens: the model takes {config.max_positions} at most"
         )
     log.info("%s on %s, about %.2f GiB", folder, where, needed / 2**30)
-    model, tokenizer = import_with_tokenizer(folder)
-    model.cast(weight_dtype(where))
-    model.to(where)
+    model, tokenizer = import_with_tokenizer(folder, device=where, dtype=weight_dtype(where))
     return Loaded(Sampler(model.eval(), slots=slots, tokens=tokens), tokenizer)
 
 

@@ -26,6 +26,8 @@ from trainer.data.sources import CorpusConfig, ViewName, samples_of
 from trainer.data.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
 from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model, import_model
+from trainer.model.initialization import initialize
+from trainer.model.paths import ComputePath, path_of
 from trainer.model.size import train_flops_per_token
 from trainer.optim.muon import optimizer_of, set_lr
 from trainer.training.account import account
@@ -263,10 +265,16 @@ def _shape(config: TrainConfig, tokenizer: Tokenizer) -> Decoder:
 
 def _model(config: TrainConfig, shape: Decoder, device: torch.device) -> Decoder:
     torch.manual_seed(config.seed)
-    model = import_model(Path(config.start_from)) if config.start_from else Decoder(shape.config)
+    if config.start_from:
+        start = Path(config.start_from)
+        model = import_model(start, device=device, dtype=weight_dtype(device))
+    else:
+        model = shape
+        model.allocate(device, weight_dtype(device))
+        initialize(model, config.seed)
     model.recompute = config.recompute
-    model.to(device)
-    model.cast(weight_dtype(device))
+    if path_of(device) is ComputePath.DEVICE:
+        model.compile_layers()
     return model
 
 

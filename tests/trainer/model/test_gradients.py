@@ -9,10 +9,8 @@ from torch import Tensor
 
 from tests.trainer.configs import small
 from trainer.data.packing import IGNORE
-from trainer.model import blocked
-from trainer.model.blocked import attend, blocks_of
-from trainer.model.decoder import Decoder
-from trainer.model.experts import grouped_product
+from trainer.model.cpu import attend, blocked, blocks_of, grouped_product
+from trainer.model.initialization import new_decoder
 from trainer.model.norm import RmsNorm
 from trainer.training import loss
 from trainer.training.loss import summed_loss
@@ -89,7 +87,7 @@ def test_the_norm_is_torch_s() -> None:
 def test_the_loss_in_stretches_is_the_loss(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loss, "TOKENS", tokens)
     torch.manual_seed(0)
-    model = Decoder(small())
+    model = new_decoder(small())
     targets = torch.randint(0, 97, (2, 6))
     targets[0, 2:4] = IGNORE
 

@@ -17,6 +17,7 @@ from trainer.model.config import PRESETS, TransformerConfig
 from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model, import_model
 from trainer.model.hf_config import config_of_hf, hf_config
+from trainer.model.initialization import new_decoder
 
 assert_close = partial(torch.testing.assert_close, rtol=2e-4, atol=2e-5)
 """But for the rounding of fp32 in another order."""
@@ -24,7 +25,7 @@ assert_close = partial(torch.testing.assert_close, rtol=2e-4, atol=2e-5)
 
 def random_model(config: TransformerConfig) -> Decoder:
     torch.manual_seed(1)
-    model = Decoder(config)
+    model = new_decoder(config)
     for name, value in model.state_dict().items():
         if name.endswith("layernorm.weight") or name.endswith("norm.weight"):
             value.uniform_(0.5, 1.5)

@@ -9,7 +9,7 @@ import torch
 from tests.trainer.small_run import SHAPE
 from trainer.data.packing import IGNORE, PackedBatch
 from trainer.data.sources import CorpusConfig
-from trainer.model.decoder import Decoder
+from trainer.model.initialization import new_decoder
 from trainer.optim.muon import optimizer_of
 from trainer.training.settings import DataConfig, TrainConfig
 from trainer.training.step import BEFORE_JUDGING, REMEMBERED, Stepper
@@ -25,7 +25,7 @@ def batch_of(seed: int, rows_: int = 4) -> PackedBatch:
 
 def stepper_of(tmp_path: Path, **other: Any) -> Stepper:
     torch.manual_seed(0)
-    model = Decoder(SHAPE)
+    model = new_decoder(SHAPE)
     data = DataConfig(
         sources=(CorpusConfig(path="-"),), batch_rows=4, micro_rows=other.pop("micro_rows", 4)
     )
