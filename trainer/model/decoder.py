@@ -190,8 +190,13 @@ class Decoder(nn.Module):
         self.reset_frequencies()
 
     @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.lm_head.weight.device
+
+    @property
     def compute_path(self) -> ComputePath:
-        return self.path or path_of(self.lm_head.weight.device)
+        return self.path or path_of(self.device)
 
     @property
     def layers(self) -> Sequence[DecoderLayer]:

@@ -118,9 +118,9 @@ def import_model(
     device: torch.device = CPU,
     dtype: torch.dtype = torch.float32,
 ) -> Decoder:
-    """The model of a folder in their format, or its shapes on the meta device. Each tensor goes from
-    its file to its place on `device`; nothing else is held. ConfigError for one that is missing,
-    damaged, not of this architecture, or not whole."""
+    """The model of a folder in their format, or its shapes on the meta device. Each tensor goes
+    from its file to its place on `device`; nothing else is held. ConfigError for one that is
+    missing, damaged, not of this architecture, or not whole."""
     try:
         theirs = json.loads((folder / "config.json").read_text())
     except (OSError, ValueError) as error:
@@ -142,8 +142,8 @@ def import_model(
 def import_with_tokenizer(
     folder: Path, *, device: torch.device = CPU, dtype: torch.dtype = torch.float32
 ) -> tuple[Decoder, Tokenizer]:
-    """The model of a folder, as `import_model` has it, and what writes its tokens. ConfigError, before weights are read, where
-    the tokenizer has tokens that the model has not."""
+    """The model of a folder, as `import_model` has it, and what writes its tokens. ConfigError,
+    before weights are read, where the tokenizer has tokens that the model has not."""
     tokenizer = load_tokenizer(folder)
     known = import_model(folder, shapes_only=True).config.vocab_size
     if tokenizer.size > known:

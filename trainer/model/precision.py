@@ -1,4 +1,4 @@
-"""In which dtype sums, norms and softmaxes are computed: fp32, or float64 where that is asked for."""
+"""The dtype of sums, norms and softmaxes: fp32, or float64 where that is asked for."""
 
 import torch
 from torch import Tensor

@@ -1,4 +1,5 @@
-"""Muon for matrices and AdamW for everything else, in one optimizer with fp32 masters.
+"""Muon for matrices and AdamW for everything else, in one optimizer with fp32 masters of narrower
+weights.
 
     M_t = mu M_{t-1} + G_t
     O_t = NewtonSchulz(M_t) sqrt(max(rows, columns)) rms
@@ -19,6 +20,7 @@ from torch import Tensor, nn
 
 from records.config import Config
 from trainer.model.decoder import Decoder
+from trainer.model.precision import wide_dtype, widened
 from trainer.optim.orthogonal import Coefficients, orthogonalize
 
 STACK_ENTRIES = 2**27
@@ -60,11 +62,8 @@ class Blocks(NamedTuple):
 
 
 class MuonAdamW(torch.optim.Optimizer):
-    """State of a parameter: Muon's momentum, or AdamW's moments and step; and, where it is not
-    fp32, its fp32 master, from which it is rounded after each step.
-
-    `last_update_rms` is measured: over all entries that Muon moved in the last step, before lr.
-    """
+    """State of a parameter: Muon's momentum, or AdamW's moments and step; and, where it is narrower
+    than fp32, its fp32 master, from which it is rounded after each step."""
 
     def __init__(
         self,
@@ -83,7 +82,9 @@ class MuonAdamW(torch.optim.Optimizer):
         groups = [group for group in groups if group["params"]]
         super().__init__(groups, {"lr": lr})
         self.config = config
-        self.last_update_rms = 0.0
+        self.update_rms = torch.zeros((), device=self._device)
+        """Root mean square over all entries that Muon moved in the last step, before lr: measured,
+        and left on the device."""
         for group in self.param_groups:
             for p in group["params"]:
                 if group["blocks"] and (p.ndim not in (2, 3) or p.shape[-2] % group["blocks"]):
@@ -98,36 +99,62 @@ class MuonAdamW(torch.optim.Optimizer):
         group = next(g for g in self.param_groups if any(p is parameter for p in g["params"]))
         self._state(parameter, muon=bool(group["blocks"]))
 
+    @property
+    def _device(self) -> torch.device | None:
+        """Where what is measured lies; None without parameters: torch's default."""
+        return next((p.device for g in self.param_groups for p in g["params"]), None)
+
+    @property
+    def last_update_rms(self) -> float:
+        """`update_rms`, read: a device is waited for."""
+        return self.update_rms.item()
+
     @torch.no_grad()
-    def step(self, closure: None = None) -> None:  # type: ignore[override]
+    def step(  # type: ignore[override]
+        self, closure: None = None, *, taken: Tensor | None = None
+    ) -> None:
+        """`taken`: a single bool on the device; where it is false every weight and state keeps what
+        it was, to the bit, but the counts of steps, which `forget_step` takes back. The host does
+        not look at it. None: the step is taken, in place."""
         moved: list[Tensor] = []
         entries = 0
         for group in self.param_groups:
             ready = [p for p in group["params"] if p.grad is not None]
             if not group["blocks"]:
                 for p in ready:
-                    self._adamw(p, group["lr"])
+                    self._adamw(p, group["lr"], taken)
                 continue
             for same in _stacks(ready):
-                moved.append(self._muon(same, group["blocks"], group["lr"]))
+                moved.append(self._muon(same, group["blocks"], group["lr"], taken))
                 entries += sum(p.numel() for p in same)
-        # read once a step: each reading waits for a GPU
-        square = torch.stack(moved).sum().item() if moved else 0.0
-        self.last_update_rms = math.sqrt(square / entries) if entries else 0.0
+        self.update_rms = (
+            (torch.stack(moved).sum() / entries).sqrt()
+            if moved
+            else torch.zeros((), device=self._device)
+        )
+
+    def forget_step(self) -> None:
+        """Take back what a step that was not taken counted, once the host knows of it."""
+        for state in self.state.values():
+            if "step" in state:
+                state["step"] -= 1
 
     def masters(self, parameter: Tensor) -> list[Tensor]:
         """Every copy of a parameter that a change from outside has to reach, the master last."""
         master = self.state.get(parameter, {}).get("master")
         return [parameter.data] if master is None else [parameter.data, master]
 
-    def _muon(self, same: list[nn.Parameter], blocks: int, lr: float) -> Tensor:
+    def _muon(
+        self, same: list[nn.Parameter], blocks: int, lr: float, taken: Tensor | None
+    ) -> Tensor:
         """Matrices of one shape at once; the sum of squares of their update."""
         config = self.config
         wanted: list[Tensor] = []
         for p in same:
             state = self._state(p, muon=True)
             gradient = _gradient(p)
-            momentum = state["momentum"].mul_(config.momentum).add_(gradient)
+            momentum = _opened(state["momentum"], taken).mul_(config.momentum).add_(gradient)
+            _close(state["momentum"], momentum, taken)
             wanted.append(
                 gradient.add(momentum, alpha=config.momentum) if config.nesterov else momentum
             )
@@ -136,44 +163,60 @@ class MuonAdamW(torch.optim.Optimizer):
         if config.newton_schulz == "bf16" or (config.newton_schulz == "auto" and stack.is_cuda):
             stack = stack.bfloat16()
         scale = config.update_rms * math.sqrt(max(rows, columns))
-        update = orthogonalize(stack, config.coefficients).float() * scale
+        update = orthogonalize(stack, config.coefficients).to(wanted[0].dtype) * scale
         pieces = update.split([p.numel() // (rows * columns) for p in same])
         for p, piece in zip(same, pieces, strict=True):
-            self._apply(p, piece.reshape(p.shape), lr)
+            self._apply(p, piece.reshape(p.shape), lr, taken)
         return torch.linalg.vector_norm(update).square()
 
-    def _adamw(self, p: nn.Parameter, lr: float) -> None:
+    def _adamw(self, p: nn.Parameter, lr: float, taken: Tensor | None) -> None:
         config, state = self.config, self._state(p, muon=False)
         state["step"] += 1
         gradient = _gradient(p)
-        state["mean"].lerp_(gradient, 1 - config.beta1)
-        state["square"].mul_(config.beta2).addcmul_(gradient, gradient, value=1 - config.beta2)
-        mean = state["mean"] / (1 - config.beta1 ** state["step"])
-        square = state["square"] / (1 - config.beta2 ** state["step"])
-        self._apply(p, mean / (square.sqrt() + config.eps), lr)
+        mean = _opened(state["mean"], taken).lerp_(gradient, 1 - config.beta1)
+        square = _opened(state["square"], taken).mul_(config.beta2)
+        square.addcmul_(gradient, gradient, value=1 - config.beta2)
+        _close(state["mean"], mean, taken)
+        _close(state["square"], square, taken)
+        mean = mean / (1 - config.beta1 ** state["step"])
+        square = square / (1 - config.beta2 ** state["step"])
+        self._apply(p, mean / (square.sqrt() + config.eps), lr, taken)
 
     def _state(self, p: nn.Parameter, *, muon: bool) -> dict[str, Any]:
         state = self.state[p]
         if not state:
             for name in ("momentum",) if muon else ("mean", "square"):
-                state[name] = torch.zeros_like(p, dtype=torch.float32)
+                state[name] = torch.zeros_like(p, dtype=wide_dtype(p.dtype))
             if not muon:
                 state["step"] = 0
-            if p.dtype != torch.float32:
-                state["master"] = p.detach().float()
+            if p.dtype != wide_dtype(p.dtype):
+                state["master"] = widened(p.detach())
         return state
 
-    def _apply(self, p: nn.Parameter, update: Tensor, lr: float) -> None:
+    def _apply(self, p: nn.Parameter, update: Tensor, lr: float, taken: Tensor | None) -> None:
         master = self.state[p].get("master")
         weight = p.data if master is None else master
-        weight.mul_(1 - lr * self.config.weight_decay).add_(update, alpha=-lr)
+        moved = _opened(weight, taken)
+        moved.mul_(1 - lr * self.config.weight_decay).add_(update, alpha=-lr)
+        _close(weight, moved, taken)
         if master is not None:
             p.data.copy_(master)
 
 
 def _gradient(p: nn.Parameter) -> Tensor:
     assert p.grad is not None  # the caller has left those without out
-    return p.grad.float()
+    return widened(p.grad)
+
+
+def _opened(tensor: Tensor, taken: Tensor | None) -> Tensor:
+    """What to change in place: the tensor, or a copy while nobody knows whether the step counts."""
+    return tensor if taken is None else tensor.clone()
+
+
+def _close(tensor: Tensor, changed: Tensor, taken: Tensor | None) -> None:
+    """Put what was changed in a copy back, if the step is taken."""
+    if taken is not None:
+        torch.where(taken, changed, tensor, out=tensor)
 
 
 def _stacks(parameters: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]:

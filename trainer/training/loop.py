@@ -21,7 +21,7 @@ from records.errors import ConfigError, SynthError
 from trainer.data.chat import text_of
 from trainer.data.conversations import TrainingConversation
 from trainer.data.corpus import Corpus, make_corpus
-from trainer.data.packing import DataPosition, PackedBatch, Packer
+from trainer.data.packing import DataPosition, Packer
 from trainer.data.sources import CorpusConfig, ViewName, samples_of
 from trainer.data.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
 from trainer.model.decoder import Decoder
@@ -160,7 +160,7 @@ class _Run:
             begun = time.perf_counter()
             lr = self.config.learning_rates.lr_at((self.done + 1) * self.config.step_tokens)
             set_lr(self.optimizer, lr)
-            result = self.stepper.step(PackedBatch(*(t.to(self.device) for t in batch)))
+            result = self.stepper.step(batch)
             if result.skipped and self.config.bad_step == "stop":
                 raise SynthError(
                     f"step {self.done + 1}, rows before {tuple(place)} of the data: "
