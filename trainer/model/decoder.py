@@ -5,7 +5,7 @@ Shape suffixes in this file: B = sequences, T = tokens, D = features, V = vocabu
 H = heads, E = experts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
 
@@ -103,7 +103,7 @@ class Decoder(nn.Module):
         made = inverse_frequencies(self.config, wide_dtype(weight.dtype))
         self.inverse_frequencies = made.to(weight.device)
 
-    def compile_layers(self, backend: str = "inductor") -> None:
+    def compile_layers(self, backend: str | Callable[..., Any] = "inductor") -> None:
         """Compile every layer, in place, so that names stay; layers of one kind share a graph."""
         for layer in self.layers:
             layer.compile(fullgraph=True, backend=backend)

@@ -11,7 +11,7 @@ QK-Clip, the other half of MuonClip, is in `trainer.optim.qk_clip`.
 """
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -24,8 +24,8 @@ from trainer.model.precision import wide_dtype, widened
 from trainer.optim.orthogonal import Coefficients, orthogonalize
 
 STACK_ENTRIES = 2**27
-"""Of matrices that are orthogonalised together, which takes the memory of some copies of them. More
-are no faster."""
+"""Of parameters that are moved together, which takes the memory of some copies of them. More are no
+faster."""
 
 
 class OptimizerConfig(Config):
@@ -121,8 +121,8 @@ class MuonAdamW(torch.optim.Optimizer):
         for group in self.param_groups:
             ready = [p for p in group["params"] if p.grad is not None]
             if not group["blocks"]:
-                for p in ready:
-                    self._adamw(p, group["lr"], taken)
+                for some in _bounded(ready):
+                    self._adamw(some, group["lr"], taken)
                 continue
             for same in _stacks(ready):
                 moved.append(self._muon(same, group["blocks"], group["lr"], taken))
@@ -149,15 +149,17 @@ class MuonAdamW(torch.optim.Optimizer):
     ) -> Tensor:
         """Matrices of one shape at once; the sum of squares of their update."""
         config = self.config
-        wanted: list[Tensor] = []
-        for p in same:
-            state = self._state(p, muon=True)
-            gradient = _gradient(p)
-            momentum = _opened(state["momentum"], taken).mul_(config.momentum).add_(gradient)
-            _close(state["momentum"], momentum, taken)
-            wanted.append(
-                gradient.add(momentum, alpha=config.momentum) if config.nesterov else momentum
-            )
+        gradients = _gradients(same)
+        kept = [self._state(p, muon=True)["momentum"] for p in same]
+        momenta = _opened(kept, taken)
+        torch._foreach_mul_(momenta, config.momentum)
+        torch._foreach_add_(momenta, gradients)
+        _close(kept, momenta, taken)
+        wanted = (
+            torch._foreach_add(gradients, momenta, alpha=config.momentum)
+            if config.nesterov
+            else momenta
+        )
         rows, columns = same[0].shape[-2] // blocks, same[0].shape[-1]
         stack = torch.cat([w.reshape(-1, rows, columns) for w in wanted])
         if config.newton_schulz == "bf16" or (config.newton_schulz == "auto" and stack.is_cuda):
@@ -165,22 +167,29 @@ class MuonAdamW(torch.optim.Optimizer):
         scale = config.update_rms * math.sqrt(max(rows, columns))
         update = orthogonalize(stack, config.coefficients).to(wanted[0].dtype) * scale
         pieces = update.split([p.numel() // (rows * columns) for p in same])
-        for p, piece in zip(same, pieces, strict=True):
-            self._apply(p, piece.reshape(p.shape), lr, taken)
+        updates = [piece.reshape(p.shape) for p, piece in zip(same, pieces, strict=True)]
+        self._apply(same, updates, lr, taken)
         return torch.linalg.vector_norm(update).square()
 
-    def _adamw(self, p: nn.Parameter, lr: float, taken: Tensor | None) -> None:
-        config, state = self.config, self._state(p, muon=False)
-        state["step"] += 1
-        gradient = _gradient(p)
-        mean = _opened(state["mean"], taken).lerp_(gradient, 1 - config.beta1)
-        square = _opened(state["square"], taken).mul_(config.beta2)
-        square.addcmul_(gradient, gradient, value=1 - config.beta2)
-        _close(state["mean"], mean, taken)
-        _close(state["square"], square, taken)
-        mean = mean / (1 - config.beta1 ** state["step"])
-        square = square / (1 - config.beta2 ** state["step"])
-        self._apply(p, mean / (square.sqrt() + config.eps), lr, taken)
+    def _adamw(self, some: list[nn.Parameter], lr: float, taken: Tensor | None) -> None:
+        config = self.config
+        gradients = _gradients(some)
+        states = [self._state(p, muon=False) for p in some]
+        for state in states:
+            state["step"] += 1
+        kept_means, kept_squares = ([s[name] for s in states] for name in ("mean", "square"))
+        means, squares = _opened(kept_means, taken), _opened(kept_squares, taken)
+        torch._foreach_lerp_(means, gradients, 1 - config.beta1)
+        torch._foreach_mul_(squares, config.beta2)
+        torch._foreach_addcmul_(squares, gradients, gradients, 1 - config.beta2)
+        _close(kept_means, means, taken)
+        _close(kept_squares, squares, taken)
+        updates = torch._foreach_div(means, [1 - config.beta1 ** s["step"] for s in states])
+        divisors = torch._foreach_div(squares, [1 - config.beta2 ** s["step"] for s in states])
+        torch._foreach_sqrt_(divisors)
+        torch._foreach_add_(divisors, config.eps)
+        torch._foreach_div_(updates, divisors)
+        self._apply(some, updates, lr, taken)
 
     def _state(self, p: nn.Parameter, *, muon: bool) -> dict[str, Any]:
         state = self.state[p]
@@ -193,42 +202,61 @@ class MuonAdamW(torch.optim.Optimizer):
                 state["master"] = widened(p.detach())
         return state
 
-    def _apply(self, p: nn.Parameter, update: Tensor, lr: float, taken: Tensor | None) -> None:
-        master = self.state[p].get("master")
-        weight = p.data if master is None else master
-        moved = _opened(weight, taken)
-        moved.mul_(1 - lr * self.config.weight_decay).add_(update, alpha=-lr)
-        _close(weight, moved, taken)
-        if master is not None:
-            p.data.copy_(master)
+    def _apply(
+        self,
+        parameters: list[nn.Parameter],
+        updates: Sequence[Tensor],
+        lr: float,
+        taken: Tensor | None,
+    ) -> None:
+        masters = [self.state[p].get("master") for p in parameters]
+        weights = [p.data if m is None else m for p, m in zip(parameters, masters, strict=True)]
+        moved = _opened(weights, taken)
+        torch._foreach_mul_(moved, 1 - lr * self.config.weight_decay)
+        torch._foreach_add_(moved, updates, alpha=-lr)
+        _close(weights, moved, taken)
+        for p, master in zip(parameters, masters, strict=True):
+            if master is not None:
+                p.data.copy_(master)
 
 
-def _gradient(p: nn.Parameter) -> Tensor:
-    assert p.grad is not None  # the caller has left those without out
-    return widened(p.grad)
+def _gradients(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
+    """Of those that have one: the caller has left the others out."""
+    return [widened(p.grad) for p in parameters if p.grad is not None]
 
 
-def _opened(tensor: Tensor, taken: Tensor | None) -> Tensor:
-    """What to change in place: the tensor, or a copy while nobody knows whether the step counts."""
-    return tensor if taken is None else tensor.clone()
+def _opened(tensors: list[Tensor], taken: Tensor | None) -> list[Tensor]:
+    """What to change in place: the tensors, or copies while nobody knows if the step counts."""
+    return tensors if taken is None else [tensor.clone() for tensor in tensors]
 
 
-def _close(tensor: Tensor, changed: Tensor, taken: Tensor | None) -> None:
-    """Put what was changed in a copy back, if the step is taken."""
+def _close(tensors: list[Tensor], changed: list[Tensor], taken: Tensor | None) -> None:
+    """Put what was changed in copies back, if the step is taken."""
     if taken is not None:
-        torch.where(taken, changed, tensor, out=tensor)
+        for tensor, other in zip(tensors, changed, strict=True):
+            torch.where(taken, other, tensor, out=tensor)
+
+
+def _bounded(parameters: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
+    """As many together as STACK_ENTRIES allows, of one device."""
+    own: list[nn.Parameter] = []
+    for p in parameters:
+        entries = sum(q.numel() for q in own) + p.numel()
+        if own and (entries > STACK_ENTRIES or p.device != own[0].device):
+            yield own
+            own = []
+        own.append(p)
+    if own:
+        yield own
 
 
 def _stacks(parameters: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
     """Those with matrices of one shape together, as many as STACK_ENTRIES allows."""
     groups: dict[tuple[Any, ...], list[nn.Parameter]] = {}
     for p in parameters:
-        own = groups.setdefault((p.shape[-2:], p.device), [])
-        if own and sum(q.numel() for q in own) + p.numel() > STACK_ENTRIES:
-            yield own[:]
-            own.clear()
-        own.append(p)
-    yield from groups.values()
+        groups.setdefault((p.shape[-2:], p.device), []).append(p)
+    for group in groups.values():
+        yield from _bounded(group)
 
 
 def optimizer_of(

@@ -38,7 +38,7 @@ from trainer.training.checkpoints import (
     save_checkpoint,
 )
 from trainer.training.curves import write_curves
-from trainer.training.devices import device_of, weight_dtype
+from trainer.training.devices import device_of, refuse_widths, weight_dtype
 from trainer.training.metrics import Metrics, MetricsLine, read_metrics
 from trainer.training.run_folder import (
     CHECKPOINTS,
@@ -82,6 +82,7 @@ def train(config: TrainConfig, *, on_step: Callable[[MetricsLine], None] | None 
     check_folder(config)
     tokenizer = _tokenizer(config)
     shape = _shape(config, tokenizer)
+    refuse_widths(shape.config, device)
     needed = check_memory(config, shape.config, device)
     log.info("training %s on %s, about %.2f GiB a step", config.out, device, needed / 2**30)
     with held(config.folder):
