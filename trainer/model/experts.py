@@ -8,7 +8,6 @@ E = experts, K = experts of a token, G = groups of experts.
 
 from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
@@ -90,64 +89,101 @@ class Experts(nn.Module):
         counts_E = torch.bincount(sent, minlength=len(self.gate_proj))
         back = torch.empty_like(order)
         back[order] = torch.arange(len(order), device=order.device)
-        copies = x_ND[:, None].expand(-1, routed.experts_NK.shape[1], -1).flatten(0, 1)
-        made = self._run(_permuted(copies, order, back), counts_E)
-        made_NKD = _permuted(made, back, order).unflatten(0, routed.experts_NK.shape)
-        return (made_NKD * routed.weights_NK[..., None].to(made.dtype)).sum(1)
+        back_NK = back.view_as(routed.experts_NK)
+        made = self._run(_Sent.apply(x_ND, order, back_NK), counts_E)  # type: ignore[arg-type]
+        weights_NK = routed.weights_NK.to(made.dtype)
+        return _Heard.apply(made, weights_NK, order, back_NK)  # type: ignore[return-value]
 
     def _run(self, copies: Tensor, counts_E: Tensor) -> Tensor:
         """Nothing padded: an expert's rows lie together."""
-        ends_E = counts_E.cumsum(0)
-        if copies.is_cuda:
-            product = partial(F.grouped_mm, offs=ends_E.to(torch.int32))
-        else:
-            product = partial(grouped_product, ends=ends_E.tolist())
+        if not copies.is_cuda:
+            stacks = (self.gate_proj, self.up_proj, self.down_proj)
+            return grouped_swiglu(copies, *stacks, counts=counts_E.tolist())
+        product = partial(F.grouped_mm, offs=counts_E.cumsum(0).to(torch.int32))
         inner = F.silu(product(copies, self.gate_proj.mT)) * product(copies, self.up_proj.mT)
         return product(inner, self.down_proj.mT)
 
 
-def grouped_product(rows: Tensor, stack: Tensor, *, ends: Sequence[int]) -> Tensor:
-    """`rows[a:b] @ stack[e]` for each e, a and b being the ends of groups e - 1 and e: torch's
-    grouped product, which on a CPU takes several times as long."""
-    return _GroupedProduct.apply(rows, stack, ends)  # type: ignore[return-value]
+def grouped_swiglu(
+    rows: Tensor, gate: Tensor, up: Tensor, down: Tensor, *, counts: Sequence[int]
+) -> Tensor:
+    """SwiGLU of each group of so many rows by its own matrices of the stacks, shape (E, out, in);
+    torch's grouped product, on a CPU, takes several times as long."""
+    return _GroupedSwiglu.apply(rows, gate, up, down, counts)  # type: ignore[return-value]
 
 
-class _GroupedProduct(torch.autograd.Function):
+class _GroupedSwiglu(torch.autograd.Function):
+    """Group by group, so that what is between two products stays in the processor's cache."""
+
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, stack: Tensor, ends: Sequence[int]) -> Tensor:
-        ctx.ends = ends
-        ctx.save_for_backward(rows, stack)
-        made = rows.new_empty(len(rows), stack.shape[2])
-        for matrix, (a, b) in zip(stack, pairwise((0, *ends)), strict=True):
-            torch.mm(rows[a:b], matrix, out=made[a:b])
+    def forward(
+        ctx: Any, rows: Tensor, gate: Tensor, up: Tensor, down: Tensor, counts: Sequence[int]
+    ) -> Tensor:
+        gated = rows.new_empty(len(rows), gate.shape[1])
+        upped, made = torch.empty_like(gated), torch.empty_like(rows)
+        groups = (x.split(counts) for x in (rows, gated, upped, made))
+        matrices = (stack.mT for stack in (gate, up, down))
+        for x, g, u, out, to_g, to_u, to_out in zip(*groups, *matrices, strict=True):
+            torch.mm(x, to_g, out=g)
+            torch.mm(x, to_u, out=u)
+            torch.mm(F.silu(g).mul_(u), to_out, out=out)
+        ctx.counts = counts
+        ctx.save_for_backward(rows, gate, up, down, gated, upped)
         return made
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
-        rows, stack = ctx.saved_tensors
-        dmade = gradients[0].contiguous()
-        drows, dstack = torch.empty_like(rows), torch.empty_like(stack)
-        for e, (a, b) in enumerate(pairwise((0, *ctx.ends))):
-            torch.mm(dmade[a:b], stack[e].T, out=drows[a:b])
-            torch.mm(rows[a:b].T, dmade[a:b], out=dstack[e])
-        return drows, dstack, None
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        rows, gate, up, down, gated, upped = ctx.saved_tensors
+        drows, *dstacks = (torch.empty_like(x) for x in (rows, gate, up, down))
+        groups = (x.split(ctx.counts) for x in (rows, gated, upped, gradients[0], drows))
+        stacks = (gate, up, down, *dstacks)
+        for x, g, u, dout, dx, to_g, to_u, to_out, dto_g, dto_u, dto_out in zip(
+            *groups, *stacks, strict=True
+        ):
+            share = g.sigmoid()
+            silu = g * share
+            torch.mm(dout.T, silu * u, out=dto_out)
+            dinner = dout @ to_out
+            du = dinner * silu
+            slope = (share + silu).addcmul_(silu, share, value=-1)  # of silu at g
+            dg = dinner.mul_(u).mul_(slope)
+            torch.mm(dg.T, x, out=dto_g)
+            torch.mm(du.T, x, out=dto_u)
+            torch.mm(dg, to_g, out=dx).addmm_(du, to_u)
+        return drows, *dstacks, None
 
 
-def _permuted(rows: Tensor, order: Tensor, back: Tensor) -> Tensor:
-    """`rows[order]`, `back` being the way back: its gradient is moved and not added up."""
-    return _Permuted.apply(rows, order, back)  # type: ignore[return-value]
+class _Sent(torch.autograd.Function):
+    """The rows of tokens, once for each expert of theirs, in this order; `back_NK`: the places
+    where those of a token lie."""
 
-
-class _Permuted(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, order: Tensor, back: Tensor) -> Tensor:
-        ctx.save_for_backward(back)
-        return rows.index_select(0, order)
+    def forward(ctx: Any, x_ND: Tensor, order: Tensor, back_NK: Tensor) -> Tensor:
+        ctx.save_for_backward(back_NK)
+        return x_ND.index_select(0, order // back_NK.shape[1])
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        (back,) = ctx.saved_tensors
-        return gradients[0].index_select(0, back), None, None
+        (back_NK,) = ctx.saved_tensors
+        return F.embedding_bag(back_NK, gradients[0], mode="sum"), None, None
+
+
+class _Heard(torch.autograd.Function):
+    """What the experts of each token made, added up by their weights."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, made: Tensor, weights_NK: Tensor, order: Tensor, back_NK: Tensor
+    ) -> Tensor:
+        ctx.save_for_backward(made, weights_NK, order, back_NK)
+        return F.embedding_bag(back_NK, made, per_sample_weights=weights_NK, mode="sum")
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        made, weights_NK, order, back_NK = ctx.saved_tensors
+        copies = gradients[0].index_select(0, order // back_NK.shape[1])
+        dweights = (made * copies).sum(-1)[back_NK]
+        return copies.mul_(weights_NK.flatten()[order, None]), dweights, None, None
 
 
 class Mixed(NamedTuple):

@@ -15,23 +15,28 @@ class RmsNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.weight * _Scaled.apply(x, self.eps)  # type: ignore[operator]
+        return _Normed.apply(x, self.weight, self.eps)  # type: ignore[return-value]
 
 
-class _Scaled(torch.autograd.Function):
-    """y = x / rms(x)."""
+class _Normed(torch.autograd.Function):
+    """y w, with y = x / rms(x)."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, eps: float) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, eps: float) -> Tensor:
         wide = x.float()
-        inverse = torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
-        ctx.save_for_backward(x, inverse)
-        return (wide * inverse).to(x.dtype)
+        length = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)
+        inverse = length.square_().div_(x.shape[-1]).add_(eps).rsqrt_()
+        y = (wide * inverse).to(x.dtype)
+        ctx.save_for_backward(y, inverse, weight)
+        return y * weight
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        """dx = (dy - y mean(dy y)) / rms(x)."""
-        x, inverse = ctx.saved_tensors
-        y, dy = x.float() * inverse, gradients[0].float()
-        along = (dy * y).mean(-1, keepdim=True)
-        return (torch.addcmul(dy, y, along, value=-1) * inverse).to(x.dtype), None
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+        """dx = (dy w - y mean(dy w y)) / rms(x)."""
+        y, inverse, weight = ctx.saved_tensors
+        wide, wide_weight, dout = y.float(), weight.float(), gradients[0].float()
+        along = dout * wide
+        dweight = along.flatten(0, -2).sum(0)
+        mean = (along @ wide_weight).div_(y.shape[-1]).unsqueeze(-1)
+        dx = torch.mul(dout, wide_weight, out=along).addcmul_(wide, mean, value=-1).mul_(inverse)
+        return dx.to(y.dtype), dweight.to(weight.dtype), None

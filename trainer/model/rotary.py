@@ -4,6 +4,7 @@ Shape suffixes in this file: B = sequences, T = tokens, P = pairs of rotated fea
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -74,6 +75,23 @@ def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 
     Computed in fp32, returned in x's dtype: pairs keep their places.
     """
-    even, odd = x.float().unflatten(-1, (-1, 2)).unbind(-1)
-    turned = torch.stack((even * cos - odd * sin, odd * cos + even * sin), dim=-1)
-    return turned.flatten(-2).to(x.dtype)
+    return _Rotated.apply(x, torch.complex(cos, sin))  # type: ignore[return-value]
+
+
+class _Rotated(torch.autograd.Function):
+    """Pairs as complex numbers, times those of length 1 (or YaRN's): one product each way."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, turn: Tensor) -> Tensor:
+        ctx.save_for_backward(turn)
+        return _turned(x, turn)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        (turn,) = ctx.saved_tensors
+        return _turned(gradients[0], turn.conj()), None
+
+
+def _turned(x: Tensor, turn: Tensor) -> Tensor:
+    pairs = torch.view_as_complex(x.float().contiguous().unflatten(-1, (-1, 2)))
+    return torch.view_as_real(pairs * turn).flatten(-2).to(x.dtype)

@@ -15,7 +15,10 @@ from trainer.data.packing import IGNORE
 from trainer.model.decoder import Decoder
 
 TOKENS = 512
-"""Whose logits are held at a time."""
+"""Whose logits are held at a time, at most."""
+
+TOKENS_ON_CPU = 128
+"""The same on a CPU, whose cache then keeps them between the product and their gradients."""
 
 
 def summed_loss(model: Decoder, hidden_BTD: Tensor, targets_BT: Tensor) -> Tensor:
@@ -34,8 +37,9 @@ class _SummedLoss(torch.autograd.Function):
         loss = hidden_ND.new_zeros((), dtype=torch.float32)
         dhidden_ND = torch.empty_like(hidden_ND)
         dweight_VD = torch.zeros_like(weight_VD, dtype=torch.float32)
-        for start in range(0, len(hidden_ND), TOKENS):
-            own = slice(start, start + TOKENS)
+        tokens = TOKENS if hidden_ND.is_cuda else min(TOKENS, TOKENS_ON_CPU)
+        for start in range(0, len(hidden_ND), tokens):
+            own = slice(start, start + tokens)
             hidden, targets = hidden_ND[own], targets_N[own, None]
             shares = (hidden @ weight_VD.T).float().log_softmax(-1)
             loss -= shares.gather(1, targets).sum()
