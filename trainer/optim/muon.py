@@ -25,6 +25,9 @@ STACK_ENTRIES = 2**27
 """Of matrices that are orthogonalised together, which takes the memory of some copies of them. More
 are no faster."""
 
+STACK_ENTRIES_ON_CPU = 2**17
+"""The same on a CPU: larger ones would leave its cache between momentum and weight."""
+
 
 class OptimizerConfig(Config):
     muon: bool = True
@@ -132,15 +135,16 @@ class MuonAdamW(torch.optim.Optimizer):
                 gradient.add(momentum, alpha=config.momentum) if config.nesterov else momentum
             )
         rows, columns = same[0].shape[-2] // blocks, same[0].shape[-1]
-        stack = torch.cat([w.reshape(-1, rows, columns) for w in wanted])
+        stacks = [w.reshape(-1, rows, columns) for w in wanted]
+        stack = torch.cat(stacks) if len(stacks) > 1 else stacks[0]
         if config.newton_schulz == "bf16" or (config.newton_schulz == "auto" and stack.is_cuda):
             stack = stack.bfloat16()
         scale = config.update_rms * math.sqrt(max(rows, columns))
-        update = orthogonalize(stack, config.coefficients).float() * scale
+        update = orthogonalize(stack, config.coefficients).float()
         pieces = update.split([p.numel() // (rows * columns) for p in same])
         for p, piece in zip(same, pieces, strict=True):
-            self._apply(p, piece.reshape(p.shape), lr)
-        return torch.linalg.vector_norm(update).square()
+            self._apply(p, piece.reshape(p.shape), lr, size=scale)
+        return torch.linalg.vector_norm(update).mul_(scale).square_()
 
     def _adamw(self, p: nn.Parameter, lr: float) -> None:
         config, state = self.config, self._state(p, muon=False)
@@ -148,9 +152,9 @@ class MuonAdamW(torch.optim.Optimizer):
         gradient = _gradient(p)
         state["mean"].lerp_(gradient, 1 - config.beta1)
         state["square"].mul_(config.beta2).addcmul_(gradient, gradient, value=1 - config.beta2)
-        mean = state["mean"] / (1 - config.beta1 ** state["step"])
         square = state["square"] / (1 - config.beta2 ** state["step"])
-        self._apply(p, mean / (square.sqrt() + config.eps), lr)
+        update = state["mean"] / square.sqrt_().add_(config.eps)
+        self._apply(p, update, lr, size=1 / (1 - config.beta1 ** state["step"]))
 
     def _state(self, p: nn.Parameter, *, muon: bool) -> dict[str, Any]:
         state = self.state[p]
@@ -163,10 +167,10 @@ class MuonAdamW(torch.optim.Optimizer):
                 state["master"] = p.detach().float()
         return state
 
-    def _apply(self, p: nn.Parameter, update: Tensor, lr: float) -> None:
+    def _apply(self, p: nn.Parameter, update: Tensor, lr: float, *, size: float) -> None:
         master = self.state[p].get("master")
         weight = p.data if master is None else master
-        weight.mul_(1 - lr * self.config.weight_decay).add_(update, alpha=-lr)
+        weight.mul_(1 - lr * self.config.weight_decay).add_(update, alpha=-lr * size)
         if master is not None:
             p.data.copy_(master)
 
@@ -177,11 +181,12 @@ def _gradient(p: nn.Parameter) -> Tensor:
 
 
 def _stacks(parameters: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """Those with matrices of one shape together, as many as STACK_ENTRIES allows."""
+    """Those with matrices of one shape together, as many as may be at once."""
     groups: dict[tuple[Any, ...], list[nn.Parameter]] = {}
     for p in parameters:
         own = groups.setdefault((p.shape[-2:], p.device), [])
-        if own and sum(q.numel() for q in own) + p.numel() > STACK_ENTRIES:
+        most = STACK_ENTRIES if p.is_cuda else min(STACK_ENTRIES, STACK_ENTRIES_ON_CPU)
+        if own and sum(q.numel() for q in own) + p.numel() > most:
             yield own[:]
             own.clear()
         own.append(p)
