@@ -112,7 +112,8 @@ class LatentAttention(nn.Module):
         still, turned = q_BHTK.split(
             [self.config.qk_nope_head_dim, self.config.qk_rope_head_dim], dim=-1
         )
-        turned = rotate(turned, context.cos_BTP[:, None], context.sin_BTP[:, None])
+        cos, sin = context.cos_BTP[:, None], context.sin_BTP[:, None]
+        turned = rotate(turned, cos, sin, context.path)
         return torch.cat((still, turned), dim=-1)
 
     def latents(self, x_BTD: Tensor, context: AttentionContext) -> tuple[Tensor, Tensor]:
@@ -121,7 +122,7 @@ class LatentAttention(nn.Module):
             [self.config.kv_lora_rank, self.config.qk_rope_head_dim], dim=-1
         )
         normed = self.kv_a_layernorm(latent, context.path)
-        return normed, rotate(key, context.cos_BTP, context.sin_BTP)
+        return normed, rotate(key, context.cos_BTP, context.sin_BTP, context.path)
 
     def expand(self, latent_BSC: Tensor, key_BSR: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of every head."""

@@ -92,18 +92,21 @@ class Experts(nn.Module):
         counts_E = sent_to(routed.experts_NK, len(self.gate_proj))
         back = torch.empty_like(order)
         back[order] = torch.arange(len(order), device=order.device)
-        copies = x_ND[:, None].expand(-1, routed.experts_NK.shape[1], -1).flatten(0, 1)
-        made = self._run(_permuted(copies, order, back), counts_E, path)
-        made_NKD = _permuted(made, back, order).unflatten(0, routed.experts_NK.shape)
-        return (made_NKD * routed.weights_NK[..., None].to(made.dtype)).sum(1)
-
-    def _run(self, copies: Tensor, counts_E: Tensor, path: ComputePath) -> Tensor:
-        """Nothing padded: an expert's rows lie together."""
-        ends_E = counts_E.cumsum(0)
+        weights_NK = routed.weights_NK.to(x_ND.dtype)
         if path is ComputePath.CPU:
-            product = partial(cpu.grouped_product, ends=ends_E.tolist())
-        else:
-            product = partial(F.grouped_mm, offs=ends_E.to(torch.int32))
+            back_NK = back.view_as(routed.experts_NK)
+            stacks = (self.gate_proj, self.up_proj, self.down_proj)
+            copies = cpu.sent(x_ND, order, back_NK)
+            made = cpu.grouped_swiglu(copies, *stacks, counts=counts_E.tolist())
+            return cpu.heard(made, weights_NK, order, back_NK)
+        copies = x_ND[:, None].expand(-1, routed.experts_NK.shape[1], -1).flatten(0, 1)
+        made = self._run(_permuted(copies, order, back), counts_E)
+        made_NKD = _permuted(made, back, order).unflatten(0, routed.experts_NK.shape)
+        return (made_NKD * weights_NK[..., None]).sum(1)
+
+    def _run(self, copies: Tensor, counts_E: Tensor) -> Tensor:
+        """Nothing padded: an expert's rows lie together."""
+        product = partial(F.grouped_mm, offs=counts_E.cumsum(0).to(torch.int32))
         inner = F.silu(product(copies, self.gate_proj.mT)) * product(copies, self.up_proj.mT)
         return product(inner, self.down_proj.mT)
 

@@ -18,7 +18,7 @@ class RmsNorm(nn.Module):
 
     def forward(self, x: Tensor, path: ComputePath = ComputePath.CPU) -> Tensor:
         if path is ComputePath.CPU:
-            return self.weight * cpu.scaled(x, self.eps)
+            return cpu.normed(x, self.weight, self.eps)
         wide = widened(x)
         inverse = torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.eps)
         return self.weight * (wide * inverse).to(x.dtype)

@@ -1,7 +1,7 @@
 """The two ways in which a model computes, and which one a device takes.
 
-Both compute the same; they part in five places: the norm, attention and its mask, the products of
-experts, whether layers are compiled, and whether a bad step is told by the host or on the device.
+Both compute the same. They part at the norm, the rotation, attention with its mask and the experts;
+layers are compiled on a device only, and there a bad step is told without asking the host.
 """
 
 from enum import Enum

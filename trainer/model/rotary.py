@@ -8,7 +8,9 @@ import math
 import torch
 from torch import Tensor
 
+from trainer.model import cpu
 from trainer.model.config import TransformerConfig, YarnConfig
+from trainer.model.paths import ComputePath
 from trainer.model.precision import widened
 
 
@@ -71,11 +73,13 @@ def angles(
     return angles_BTP.cos() * length, angles_BTP.sin() * length
 
 
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def rotate(x: Tensor, cos: Tensor, sin: Tensor, path: ComputePath = ComputePath.CPU) -> Tensor:
     """`x` (..., 2P) with features 2i and 2i + 1 turned as pair i; cos and sin (..., P).
 
     Computed in fp32 at least, returned in x's dtype: pairs keep their places.
     """
+    if path is ComputePath.CPU:
+        return cpu.rotated(x, cos, sin)
     even, odd = widened(x).unflatten(-1, (-1, 2)).unbind(-1)
     turned = torch.stack((even * cos - odd * sin, odd * cos + even * sin), dim=-1)
     return turned.flatten(-2).to(x.dtype)

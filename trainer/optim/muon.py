@@ -27,6 +27,9 @@ STACK_ENTRIES = 2**27
 """Of parameters that are moved together, which takes the memory of some copies of them. More are no
 faster."""
 
+STACK_ENTRIES_ON_CPU = 2**17
+"""The same on a CPU: larger ones would leave its cache between momentum and weight."""
+
 
 class OptimizerConfig(Config):
     muon: bool = True
@@ -161,15 +164,16 @@ class MuonAdamW(torch.optim.Optimizer):
             else momenta
         )
         rows, columns = same[0].shape[-2] // blocks, same[0].shape[-1]
-        stack = torch.cat([w.reshape(-1, rows, columns) for w in wanted])
+        stacks = [w.reshape(-1, rows, columns) for w in wanted]
+        stack = torch.cat(stacks) if len(stacks) > 1 else stacks[0]
         if config.newton_schulz == "bf16" or (config.newton_schulz == "auto" and stack.is_cuda):
             stack = stack.bfloat16()
         scale = config.update_rms * math.sqrt(max(rows, columns))
-        update = orthogonalize(stack, config.coefficients).to(wanted[0].dtype) * scale
+        update = orthogonalize(stack, config.coefficients).to(wanted[0].dtype)
         pieces = update.split([p.numel() // (rows * columns) for p in same])
         updates = [piece.reshape(p.shape) for p, piece in zip(same, pieces, strict=True)]
-        self._apply(same, updates, lr, taken)
-        return torch.linalg.vector_norm(update).square()
+        self._apply(same, updates, lr, taken, size=scale)
+        return torch.linalg.vector_norm(update).mul_(scale).square_()
 
     def _adamw(self, some: list[nn.Parameter], lr: float, taken: Tensor | None) -> None:
         config = self.config
@@ -189,7 +193,7 @@ class MuonAdamW(torch.optim.Optimizer):
         torch._foreach_sqrt_(divisors)
         torch._foreach_add_(divisors, config.eps)
         torch._foreach_div_(updates, divisors)
-        self._apply(some, updates, lr, taken)
+        self._apply(some, updates, lr, taken, size=1.0)
 
     def _state(self, p: nn.Parameter, *, muon: bool) -> dict[str, Any]:
         state = self.state[p]
@@ -208,12 +212,15 @@ class MuonAdamW(torch.optim.Optimizer):
         updates: Sequence[Tensor],
         lr: float,
         taken: Tensor | None,
+        *,
+        size: float,
     ) -> None:
+        """`size`: factor on the updates, lr apart."""
         masters = [self.state[p].get("master") for p in parameters]
         weights = [p.data if m is None else m for p, m in zip(parameters, masters, strict=True)]
         moved = _opened(weights, taken)
         torch._foreach_mul_(moved, 1 - lr * self.config.weight_decay)
-        torch._foreach_add_(moved, updates, alpha=-lr)
+        torch._foreach_add_(moved, updates, alpha=-lr * size)
         _close(weights, moved, taken)
         for p, master in zip(parameters, masters, strict=True):
             if master is not None:
@@ -238,11 +245,13 @@ def _close(tensors: list[Tensor], changed: list[Tensor], taken: Tensor | None) -
 
 
 def _bounded(parameters: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """As many together as STACK_ENTRIES allows, of one device."""
+    """As many together as may be at once, of one device."""
     own: list[nn.Parameter] = []
     for p in parameters:
+        on_cpu = p.device.type == "cpu"
+        most = min(STACK_ENTRIES, STACK_ENTRIES_ON_CPU) if on_cpu else STACK_ENTRIES
         entries = sum(q.numel() for q in own) + p.numel()
-        if own and (entries > STACK_ENTRIES or p.device != own[0].device):
+        if own and (entries > most or p.device != own[0].device):
             yield own
             own = []
         own.append(p)
@@ -251,7 +260,7 @@ def _bounded(parameters: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]
 
 
 def _stacks(parameters: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """Those with matrices of one shape together, as many as STACK_ENTRIES allows."""
+    """Those with matrices of one shape together, as many as may be at once."""
     groups: dict[tuple[Any, ...], list[nn.Parameter]] = {}
     for p in parameters:
         groups.setdefault((p.shape[-2:], p.device), []).append(p)

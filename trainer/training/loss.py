@@ -15,8 +15,16 @@ from trainer.data.packing import IGNORE
 from trainer.model.decoder import Decoder
 from trainer.model.precision import wide_dtype
 
-TOKENS = 512
-"""Whose logits are held at a time."""
+TOKENS = 2048
+"""Whose logits are held at a time, at most. Once a time the head's gradient is added to, all of it:
+by fewer tokens that takes a device as long as the products."""
+
+TOKENS_ON_CPU = 128
+"""The same on a CPU, whose cache then keeps them between the product and their gradients."""
+
+
+def tokens_at_a_time(device: torch.device) -> int:
+    return min(TOKENS, TOKENS_ON_CPU) if device.type == "cpu" else TOKENS
 
 
 def learnt_places(targets_BT: Tensor) -> Tensor:
@@ -47,8 +55,9 @@ class _SummedLoss(torch.autograd.Function):
         loss = hidden_ND.new_zeros((), dtype=wide)
         dhidden_ND = torch.empty_like(hidden_ND)
         dweight_VD = torch.zeros_like(weight_VD, dtype=wide)
-        for start in range(0, len(hidden_ND), TOKENS):
-            own = slice(start, start + TOKENS)
+        tokens = tokens_at_a_time(hidden_ND.device)
+        for start in range(0, len(hidden_ND), tokens):
+            own = slice(start, start + tokens)
             hidden, targets = hidden_ND[own], targets_N[own, None]
             shares = (hidden @ weight_VD.T).to(wide).log_softmax(-1)
             loss -= shares.gather(1, targets).sum()
