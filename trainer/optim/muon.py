@@ -10,8 +10,11 @@ Sources: https://arxiv.org/abs/2507.20534 algorithm 1; https://arxiv.org/abs/250
 QK-Clip, the other half of MuonClip, is in `trainer.optim.qk_clip`.
 """
 
+# pyright: reportPrivateImportUsage=false
+# (of torch._foreach_*, which torch's own optimisers and many others are made of)
+
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -209,7 +212,7 @@ class MuonAdamW(torch.optim.Optimizer):
     def _apply(
         self,
         parameters: list[nn.Parameter],
-        updates: Sequence[Tensor],
+        updates: list[Tensor],
         lr: float,
         taken: Tensor | None,
         *,

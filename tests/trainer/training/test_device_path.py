@@ -15,16 +15,18 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from records.errors import ConfigError
 from tests.trainer.configs import small
 from tests.trainer.dense_attention import standing_in
 from tests.trainer.training.test_step import batch_of, config_of
 from trainer.data.packing import PADDING, PackedBatch
-from trainer.model.config import TransformerConfig
+from trainer.model.config import PRESETS, TransformerConfig
 from trainer.model.decoder import Decoder
 from trainer.model.initialization import new_decoder
 from trainer.model.paths import ComputePath, path_of
 from trainer.optim.muon import MuonAdamW, OptimizerConfig, optimizer_of
 from trainer.training import step as steps
+from trainer.training.devices import refuse_widths
 from trainer.training.step import AFTER, BEFORE_JUDGING, Stepper
 
 SHAPE = small(vocab_size=320, init_std=0.05, moe_intermediate_size=24)
@@ -226,3 +228,15 @@ def test_a_step_that_is_not_taken_is_forgotten() -> None:
     once.grad = torch.ones(4)
     other.step()
     assert torch.equal(weight, once)
+
+
+def test_widths_that_a_gpu_does_not_take_are_refused_before_anything_is_made() -> None:
+    cuda, cpu = torch.device("cuda"), torch.device("cpu")
+    for preset in PRESETS.values():
+        refuse_widths(preset, cuda)
+    refuse_widths(small(), cpu)
+    told = (
+        r"moe_intermediate_size = 20 must be a multiple of 8; v_head_dim = 12 must be 16 at least"
+    )
+    with pytest.raises(ConfigError, match=told):
+        refuse_widths(small(), cuda)
