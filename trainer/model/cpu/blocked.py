@@ -95,13 +95,13 @@ class _Attention(torch.autograd.Function):
         ctx: Any, q: Tensor, k: Tensor, v: Tensor, blocks: Sequence[QueryBlock], scale: float
     ) -> tuple[Tensor, Tensor]:
         shape = q.shape[:2]
-        q, k, v = (x.flatten(0, 1) for x in (q, k, v))
-        out, none = torch.empty_like(v), v.new_empty(())
+        q, k, v = (x.flatten(0, 1) for x in (q * scale, k, v))
+        out = torch.empty_like(v)
         tops: list[Tensor] = []
         weights: list[Tensor] = []
         for block in blocks:
             own, keys = block.places(shape[1])
-            scores = torch.baddbmm(none, q[own], k[keys].mT, beta=0, alpha=scale)
+            scores = torch.bmm(q[own], k[keys].mT)
             scores = scores.to(torch.promote_types(scores.dtype, torch.float32))
             scores_BHtS = scores.unflatten(0, (-1, shape[1]))
             scores_BHtS[..., -block.bias_B1tS.shape[-1] :].add_(block.bias_B1tS)
@@ -110,7 +110,7 @@ class _Attention(torch.autograd.Function):
                 top_BHt.masked_fill_(block.padding_B1t, float("-inf"))
             tops.append(top_BHt.amax(dim=(0, 2)))
             weights.append(scores.softmax(-1).to(v.dtype))
-            out[own].baddbmm_(weights[-1], v[keys], beta=0)
+            out[own] = torch.bmm(weights[-1], v[keys])
         ctx.blocks, ctx.scale, ctx.shape = blocks, scale, shape
         ctx.save_for_backward(q, k, v, out, *weights)
         top = torch.stack(tops).amax(0)
@@ -121,14 +121,15 @@ class _Attention(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
         """dS = P (dP - rowsum(dO O)), with dP = dO V^T."""
         q, k, v, out, *weights = ctx.saved_tensors
-        dout, scale = gradients[0].flatten(0, 1), ctx.scale
+        dout = gradients[0].flatten(0, 1)
         sums = (dout * out).sum(-1, keepdim=True)
         dq, dk, dv = torch.empty_like(q), torch.zeros_like(k), torch.zeros_like(v)
         for block, weight in zip(ctx.blocks, weights, strict=True):
             own, keys = block.places(ctx.shape[1])
             dscores = torch.bmm(dout[own], v[keys].mT)
             dscores.sub_(sums[own]).mul_(weight)
-            dq[own].baddbmm_(dscores, k[keys], beta=0, alpha=scale)
-            dk[keys].baddbmm_(dscores.mT, q[own], alpha=scale)
-            dv[keys].baddbmm_(weight.mT, dout[own])
+            dq[own] = torch.bmm(dscores, k[keys])
+            dk[keys] += torch.bmm(dscores.mT, q[own])
+            dv[keys] += torch.bmm(weight.mT, dout[own])
+        dq.mul_(ctx.scale)
         return *(x.unflatten(0, ctx.shape) for x in (dq, dk, dv)), None, None
