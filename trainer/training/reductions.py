@@ -49,7 +49,7 @@ class Reduced(NamedTuple):
 
 
 @dataclass
-class Tally:
+class StepTally:
     """Of the micro-batches so far."""
 
     _summed: list[Tensor] = field(default_factory=list)

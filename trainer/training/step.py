@@ -22,7 +22,7 @@ from trainer.training.batches import micro_batches
 from trainer.training.loss import summed_loss
 from trainer.training.reductions import (
     Reduced,
-    Tally,
+    StepTally,
     accumulate_wide,
     clip_gradients,
     read_back,
@@ -107,7 +107,7 @@ class Stepper:
     def _gradients(self, batch: PackedBatch) -> Reduced:
         """Of the loss over all micro-batches, left in the parameters."""
         parts = list(micro_batches(batch, self.config.data.micro_rows, self.model.device))
-        tally, total = Tally(), max(1, batch.num_targets)
+        tally, total = StepTally(), max(1, batch.num_targets)
         for part in parts:
             output = self.model(part.ids_BT, documents_BT=part.documents_BT, track_logits=True)
             summed = summed_loss(self.model, output.hidden_BTD, part.targets_BT, part.learnt_N)
