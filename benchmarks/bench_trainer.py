@@ -3,27 +3,37 @@
     python benchmarks/bench_trainer.py [--preset tiny] [--row-tokens 512] [--rows 8] [--repeats 5]
                                        [--threads 2] [--clock wall | cpu] [--device cpu | cuda]
 
-On a CPU four ways take the same packed rows from the same weights, in turns within each repeat:
+On a CPU several ways take the same packed rows from the same weights, in turns within each repeat:
 - `ours`: the step of `python -m trainer`, QK-Clip and router balance included, and the same with
   Newton-Schulz in bf16, as torch's Muon has it, instead of fp32, which is our default on a CPU;
-- `transformers`: `DeepseekV3ForCausalLM` with sdpa attention and the fastest of its three forms of
-  experts here, `torch.optim.Muon` for the same matrices as ours (those of experts as 2-D views) and
-  `torch.optim.AdamW` for the rest. Documents are kept apart by their positions, so both learn the
-  same targets: the first losses are printed and must agree;
-- `transformers, experts by AdamW`: as most would set it up, because Muon refuses stacks. Less work.
+- `transformers`: `DeepseekV3ForCausalLM` with sdpa attention and each of its three forms of experts
+  that takes less than twice as long here as the fastest, `torch.optim.Muon` for the same matrices
+  as ours (those of experts as 2-D views) and `torch.optim.AdamW` for the rest. Documents are kept
+  apart by their positions, so both learn the same targets: the first losses are printed and must
+  agree;
+- the same with experts by AdamW: as most would set it up, because Muon refuses stacks. Less work.
 
 One JSON line each (median tokens/s over the repeats, range, the optimiser's share of the time) and
-one for each ratio, of the same repeat. On CUDA there is no comparison but tokens/s, MFU and memory
-of Moonlight's shape with as many layers as fit.
+one for each ratio, of the same repeat.
+
+On CUDA, one after the other since only one fits, a few steps of Moonlight's shape with some of its
+27 layers, in bf16, tokens/s, MFU and memory each:
+- `ours`: as above, with fp32 masters and gradients and compiled layers;
+- `transformers` twice, as above, with its grouped experts; its weights and optimiser states are
+  bf16 alone, which is less memory and less exact.
+
+    python benchmarks/bench_trainer.py --device cuda --layers 14 --row-tokens 4096 --rows 8
+                                       --micro-rows 1
 """
 
 import argparse
 import copy
+import gc
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -32,6 +42,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import torch
 from torch import Tensor, nn
+from transformers import DeepseekV3Config, DeepseekV3ForCausalLM
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -42,6 +53,9 @@ from trainer.data.sources import CorpusConfig
 from trainer.model.config import PRESETS, TransformerConfig
 from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model
+from trainer.model.hf_config import hf_config
+from trainer.model.initialization import initialize, new_decoder
+from trainer.model.paths import ComputePath
 from trainer.model.size import size_of, train_flops_per_token
 from trainer.optim.muon import OptimizerConfig, optimizer_of
 from trainer.training.loop import PEAK_FLOPS
@@ -101,15 +115,10 @@ class Ours:
 
 class Theirs:
     def __init__(
-        self, folder: Path, config: TrainConfig, clock: str, *, experts: str, muon: bool
+        self, model: DeepseekV3ForCausalLM, config: TrainConfig, clock: str, *, muon: bool
     ) -> None:
         """`muon`: for the experts, too, a matrix at a time."""
-        from transformers import DeepseekV3ForCausalLM
-
-        self.model = DeepseekV3ForCausalLM.from_pretrained(
-            folder, attn_implementation="sdpa", experts_implementation=experts
-        )
-        self.model.train()
+        self.model = model.train()
         self.rows, self.clip_norm = config.data.micro_rows, config.clip_norm
         matrices: list[nn.Parameter] = []
         rest: list[nn.Parameter] = []
@@ -142,7 +151,8 @@ class Theirs:
         begun, before = self.watch.now(), self.watch.seconds
         total, loss = batch.num_targets, 0.0
         self.model.zero_grad(set_to_none=True)
-        for ids, targets, documents in zip(*(t.split(self.rows) for t in batch), strict=True):
+        there = (t.to(self.model.device) for t in batch)
+        for ids, targets, documents in zip(*(t.split(self.rows) for t in there), strict=True):
             labels = torch.full_like(targets, IGNORE)
             labels[:, 1:] = targets[:, :-1]  # theirs are shifted inside
             output = self.model(
@@ -176,7 +186,7 @@ def _matrices_in(name: str, stack: nn.Parameter) -> Iterator[tuple[Any, ...]]:
 
 def _positions(documents_BT: Tensor) -> Tensor:
     """Places of tokens within their documents."""
-    index_T = torch.arange(documents_BT.shape[1])
+    index_T = torch.arange(documents_BT.shape[1], device=documents_BT.device)
     starts = torch.ones_like(documents_BT, dtype=torch.bool)
     starts[:, 1:] = documents_BT[:, 1:] != documents_BT[:, :-1]
     return index_T - (index_T * starts).cummax(-1).values
@@ -193,6 +203,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--clock", default="wall", choices=CLOCKS)
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
+    parser.add_argument("--layers", type=int, default=14, help="of Moonlight's, on CUDA")
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     measured = on_gpu if options.device == "cuda" else beside_transformers
@@ -204,34 +215,40 @@ def beside_transformers(options: argparse.Namespace) -> Iterator[dict[str, Any]]
     shape = PRESETS[options.preset]
     config = config_of(options)
     batches = packed(shape, config)
-    torch.manual_seed(0)
-    model = Decoder(shape)
+    model = new_decoder(shape)
     with tempfile.TemporaryDirectory() as folder:
         export_model(model, Path(folder))
         first = next(batches)
-        theirs = partial(Theirs, Path(folder), config, options.clock)
+
+        def theirs(*, experts: str, muon: bool) -> Theirs:
+            read: Any = DeepseekV3ForCausalLM.from_pretrained(
+                folder, attn_implementation="sdpa", experts_implementation=experts
+            )
+            return Theirs(read, config, options.clock, muon=muon)
+
         forms = {
             form: theirs(experts=form, muon=True).step(first).step_s
             for form in EXPERTS
             for _ in range(2)  # the second one counts
         }
-        best = min(forms, key=lambda form: forms[form])
+        slow = 2 * min(forms.values())
         in_bf16 = config.optimizer.model_copy(update={"newton_schulz": "bf16"})
         ways: dict[str, Way] = {
             "ours": Ours(copy.deepcopy(model), config, options.clock),
             "ours, Newton-Schulz in bf16": Ours(
                 model, config.model_copy(update={"optimizer": in_bf16}), options.clock
             ),
-            "transformers": theirs(experts=best, muon=True),
-            "transformers, experts by AdamW": theirs(experts=best, muon=False),
         }
+        for form in (form for form in EXPERTS if forms[form] < slow):
+            ways[f"transformers, {form}"] = theirs(experts=form, muon=True)
+            ways[f"transformers, {form}, experts by AdamW"] = theirs(experts=form, muon=False)
     losses = {name: way.step(first).loss for name, way in ways.items()}  # and a warm-up
     taken: dict[str, list[list[Took]]] = {name: [] for name in ways}
     for _ in range(options.repeats):
         group = [next(batches) for _ in range(options.steps)]
         for name, way in ways.items():
             taken[name].append([way.step(batch) for batch in group])
-    yield from _told(options, taken, losses, {"experts": best, "forms_step_s": _rounded(forms)})
+    yield from _told(options, taken, losses, {"forms_step_s": _rounded(forms)})
 
 
 def _told(
@@ -300,46 +317,85 @@ def packed(shape: TransformerConfig, config: TrainConfig) -> Iterator[PackedBatc
 
 
 def on_gpu(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Moonlight's shape with as many layers as fit, bf16 with fp32 masters."""
-    device = torch.device("cuda")
-    config = config_of(options)
-    free = torch.cuda.mem_get_info(device)[0]
+    """Some layers of Moonlight's shape, ours and theirs."""
+    device, config = torch.device("cuda"), config_of(options)
     whole = PRESETS["moonlight-16b-a3b"]
-    fitting = [
-        shape
-        for layers in range(2, whole.num_layers + 1)
-        if bytes_needed(config, shape := whole.model_copy(update={"num_layers": layers}), device)
-        < FILLED * free
-    ]
-    if not fitting:
-        raise SystemExit(f"two layers of Moonlight's shape do not fit into {free / 2**30:.0f} GiB")
-    shape = fitting[-1]
-    torch.manual_seed(0)
-    with device:
-        model = Decoder(shape)
-    model.cast(torch.bfloat16)
-    way, batches = Ours(model, config, "wall"), packed(shape, config)
-    speeds: list[float] = []
-    for number in range(options.repeats + 2):  # two to warm up and compile
-        batch = PackedBatch(*(t.to(device) for t in next(batches)))
-        torch.cuda.synchronize()
-        begun = time.perf_counter()
-        way.step(batch)
-        torch.cuda.synchronize()
-        if number > 1:
-            speeds.append(config.step_tokens / (time.perf_counter() - begun))
+    shape = whole.model_copy(update={"num_layers": options.layers})
+    needed, free = bytes_needed(config, shape, device), torch.cuda.mem_get_info(device)[0]
+    if needed > FILLED * free:
+        raise SystemExit(
+            f"{options.layers} layers need about {needed / 2**30:.0f} GiB of {free / 2**30:.0f} "
+            "GiB; choose fewer --layers"
+        )
+    for name, make in ways_on(device, shape, config).items():
+        torch.cuda.reset_peak_memory_stats(device)
+        way, batches = make(), packed(shape, config)
+        speeds: list[float] = []
+        for number in range(options.repeats + 2):  # two to warm up and compile
+            batch = next(batches)
+            torch.cuda.synchronize()
+            begun = time.perf_counter()
+            loss = way.step(batch).loss
+            torch.cuda.synchronize()
+            if number > 1:
+                speeds.append(config.step_tokens / (time.perf_counter() - begun))
+        yield _told_of_gpu(options, name, shape, config, speeds) | {"last_loss": round(loss, 4)}
+        del way
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
+def ways_on(
+    device: torch.device, shape: TransformerConfig, config: TrainConfig
+) -> dict[str, Callable[[], Way]]:
+    """What makes each way, weights drawn on the device in bf16."""
+
+    def ours() -> Ours:
+        with torch.device("meta"):
+            model = Decoder(shape)
+        model.allocate(device, torch.bfloat16)
+        initialize(model, 0)
+        if model.compute_path is ComputePath.DEVICE:
+            model.compile_layers()
+        return Ours(model, config, "wall")
+
+    def theirs(muon: bool) -> Theirs:
+        told = {
+            "attn_implementation": "sdpa",
+            "experts_implementation": "grouped_mm",
+            "dtype": torch.bfloat16,
+        }
+        named = DeepseekV3Config(**hf_config(shape))
+        with device:
+            made: Any = DeepseekV3ForCausalLM._from_config(named, **told)
+        return Theirs(made, config, "wall", muon=muon)
+
+    return {
+        "ours": ours,
+        "transformers": partial(theirs, muon=True),
+        "transformers, experts by AdamW": partial(theirs, muon=False),
+    }
+
+
+def _told_of_gpu(
+    options: argparse.Namespace,
+    name: str,
+    shape: TransformerConfig,
+    config: TrainConfig,
+    speeds: list[float],
+) -> dict[str, Any]:
     flops = train_flops_per_token(shape, config.data.row_tokens)
-    gpu = torch.cuda.get_device_name(device)
+    gpu = torch.cuda.get_device_name()
     peak = next((peak for part, peak in PEAK_FLOPS.items() if part in gpu), None)
-    yield {
+    return {
         "name": "trainer_gpu",
+        "way": name,
         "gpu": gpu,
-        "parameters": vars(options)
-        | {"layers": shape.num_layers, "model": size_of(shape)._asdict()},
+        "parameters": vars(options) | {"model": size_of(shape)._asdict()},
         **spread(speeds, 0),
         "unit": "tokens/s",
         "mfu": round(statistics.median(speeds) * flops / peak, 3) if peak else None,
-        "memory_gib": round(torch.cuda.max_memory_allocated(device) / 2**30, 1),
+        "memory_gib": round(torch.cuda.max_memory_allocated() / 2**30, 1),
     }
 
 

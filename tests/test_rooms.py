@@ -68,7 +68,7 @@ ROOMS = {
         ),
         *("pipeline", "publish", "."),
     ],
-    "trainer": ["data", "model", "optim", "training", "inference", "evaluation", "."],
+    "trainer": ["data", "model/cpu", "model", "optim", "training", "inference", "evaluation", "."],
     "flows": ["runtime", ".", "cli/shared", "cli/commands", "cli"],
 }
 """Package -> its folders in their order."""

@@ -14,6 +14,7 @@ from trainer.data.packing import PackedBatch, Packer
 from trainer.data.sources import CorpusConfig
 from trainer.model.config import TransformerConfig
 from trainer.model.decoder import Decoder
+from trainer.model.initialization import new_decoder
 from trainer.optim.muon import OptimizerConfig, optimizer_of, set_lr
 from trainer.optim.schedule import wsd
 from trainer.training.loss import summed_loss
@@ -78,8 +79,7 @@ class Plan(Config):
 def learn(plan: Plan, corpus: Corpus, held_out: Corpus | None) -> tuple[Decoder, dict[str, Any]]:
     """The trained model, and what is told of it: curves as [step, value], the last losses."""
     begun = time.perf_counter()
-    torch.manual_seed(plan.seed)
-    model = Decoder(plan.shape)
+    model = new_decoder(plan.shape, plan.seed)
     stepper = Stepper(model, optimizer_of(model, plan.optimizer, lr=plan.peak_lr), _config(plan))
     rates = wsd(plan.peak_lr, plan.steps * plan.step_tokens)
     batches = Packer(corpus, plan.row_tokens, plan.seed, pad=0).batches(plan.rows)

@@ -13,7 +13,13 @@ from trainer.inference.sampler import READ_KEYS, READ_TOKENS, Sampler
 from trainer.model.config import TransformerConfig
 from trainer.model.exchange import import_model, import_with_tokenizer
 from trainer.model.size import size_of
-from trainer.training.devices import Device, device_of, refuse_what_does_not_fit, weight_dtype
+from trainer.training.devices import (
+    Device,
+    device_of,
+    refuse_what_does_not_fit,
+    refuse_widths,
+    weight_dtype,
+)
 
 log = logging.getLogger(__name__)
 
@@ -40,6 +46,7 @@ def load_sampler(
     _check_folder(folder)
     config = import_model(folder, shapes_only=True).config
     room = tokens or config.max_positions
+    refuse_widths(config, where)
     needed = bytes_needed(config, slots=slots, tokens=room, device=where)
     refuse_what_does_not_fit(
         needed,
@@ -52,9 +59,7 @@ def load_sampler(
             f"a slot of {room} tokens: the model takes {config.max_positions} at most"
         )
     log.info("%s on %s, about %.2f GiB", folder, where, needed / 2**30)
-    model, tokenizer = import_with_tokenizer(folder)
-    model.cast(weight_dtype(where))
-    model.to(where)
+    model, tokenizer = import_with_tokenizer(folder, device=where, dtype=weight_dtype(where))
     return Loaded(Sampler(model.eval(), slots=slots, tokens=tokens, routes=routes), tokenizer)
 
 

@@ -10,21 +10,29 @@ ones, C = features of the latent.
 """
 
 from collections.abc import Callable, Sequence
-from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.attention.flex_attention import AuxRequest, BlockMask, flex_attention
+from torch.nn.attention.flex_attention import BlockMask
 
-from trainer.model.blocked import QueryBlock, attend
+from trainer.model import cpu, fused
 from trainer.model.config import TransformerConfig
+from trainer.model.cpu import QueryBlock
+from trainer.model.layers import Linear
 from trainer.model.norm import RmsNorm
+from trainer.model.paths import ComputePath
+from trainer.model.precision import widened
 from trainer.model.rotary import rotate, softmax_scale
 
 LATENT_NORM_EPS = 1e-6
 """Of the norms on the latents, whatever the config says of the others: as released."""
+
+
+Mask = Tensor | BlockMask | Sequence[QueryBlock]
+"""Which key a query may see: bool (B, 1, T, S) where a cache is read, else blocks of the same, as
+the compute path has them."""
 
 
 class AttentionContext(NamedTuple):
@@ -32,13 +40,12 @@ class AttentionContext(NamedTuple):
 
     cos_BTP: Tensor
     sin_BTP: Tensor
-    mask: Tensor | BlockMask | Sequence[QueryBlock]
-    """Which key a query may see: bool (B, 1, T, S) where a cache is read, the same for flex
-    attention on CUDA, blocks of it on a CPU."""
+    mask: Mask
     real_BT: Tensor | None
     """Which tokens are of a document and no padding; None: all are."""
     track_logits: bool
     """Whether the largest logit of each head is wanted."""
+    path: ComputePath
 
 
 Stored = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -48,7 +55,7 @@ Stored = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 class Attended(NamedTuple):
     x_BTD: Tensor
     max_logit_H: Tensor | None
-    """Largest visible q.k times the softmax scale, over all sequences, detached; fp32."""
+    """Largest visible q.k times the softmax scale, over all sequences, detached; fp32 at least."""
 
 
 class LatentAttention(nn.Module):
@@ -58,17 +65,17 @@ class LatentAttention(nn.Module):
         self.scale = softmax_scale(config)
         heads, width = config.num_heads, config.hidden_size
         if config.q_lora_rank is None:
-            self.q_proj = nn.Linear(width, heads * config.qk_head_dim, bias=False)
+            self.q_proj = Linear(width, heads * config.qk_head_dim, bias=False)
         else:
-            self.q_a_proj = nn.Linear(width, config.q_lora_rank, bias=False)
+            self.q_a_proj = Linear(width, config.q_lora_rank, bias=False)
             self.q_a_layernorm = RmsNorm(config.q_lora_rank, LATENT_NORM_EPS)
-            self.q_b_proj = nn.Linear(config.q_lora_rank, heads * config.qk_head_dim, bias=False)
+            self.q_b_proj = Linear(config.q_lora_rank, heads * config.qk_head_dim, bias=False)
         latent = config.kv_lora_rank + config.qk_rope_head_dim
-        self.kv_a_proj_with_mqa = nn.Linear(width, latent, bias=False)
+        self.kv_a_proj_with_mqa = Linear(width, latent, bias=False)
         self.kv_a_layernorm = RmsNorm(config.kv_lora_rank, LATENT_NORM_EPS)
         made = heads * (config.qk_nope_head_dim + config.v_head_dim)
-        self.kv_b_proj = nn.Linear(config.kv_lora_rank, made, bias=False)
-        self.o_proj = nn.Linear(heads * config.v_head_dim, width, bias=False)
+        self.kv_b_proj = Linear(config.kv_lora_rank, made, bias=False)
+        self.o_proj = Linear(heads * config.v_head_dim, width, bias=False)
 
     @property
     def query_weight(self) -> Tensor:
@@ -80,11 +87,19 @@ class LatentAttention(nn.Module):
         q_BHTK = self.queries(x_BTD, context)
         latent_BSC, key_BSR = self.latents(x_BTD, context)
         k_BHSK, v_BHSV = self.expand(latent_BSC, key_BSR)
-        if isinstance(context.mask, BlockMask):
-            out_BHTV, max_logit_H = self._flex(q_BHTK, k_BHSK, v_BHSV, context, context.mask)
+        if context.path is ComputePath.CPU:
+            blocks = cast(Sequence[QueryBlock], context.mask)
+            out_BHTV, max_logit_H = cpu.attend(q_BHTK, k_BHSK, v_BHSV, blocks, self.scale)
         else:
-            blocks = _as_blocks(context.mask)
-            out_BHTV, max_logit_H = attend(q_BHTK, k_BHSK, v_BHSV, blocks, self.scale)
+            out_BHTV, max_logit_H = fused.attend(
+                q_BHTK,
+                k_BHSK,
+                v_BHSV,
+                cast(BlockMask, context.mask),
+                scale=self.scale,
+                real_BT=context.real_BT,
+                track_logits=context.track_logits,
+            )
         told = max_logit_H if context.track_logits else None
         return Attended(self.o_proj(out_BHTV.transpose(1, 2).flatten(2)), told)
 
@@ -92,12 +107,13 @@ class LatentAttention(nn.Module):
         if self.config.q_lora_rank is None:
             q = self.q_proj(x_BTD)
         else:
-            q = self.q_b_proj(self.q_a_layernorm(self.q_a_proj(x_BTD)))
+            q = self.q_b_proj(self.q_a_layernorm(self.q_a_proj(x_BTD), context.path))
         q_BHTK = q.unflatten(-1, (self.config.num_heads, -1)).transpose(1, 2)
         still, turned = q_BHTK.split(
             [self.config.qk_nope_head_dim, self.config.qk_rope_head_dim], dim=-1
         )
-        turned = rotate(turned, context.cos_BTP[:, None], context.sin_BTP[:, None])
+        cos, sin = context.cos_BTP[:, None], context.sin_BTP[:, None]
+        turned = rotate(turned, cos, sin, context.path)
         return torch.cat((still, turned), dim=-1)
 
     def latents(self, x_BTD: Tensor, context: AttentionContext) -> tuple[Tensor, Tensor]:
@@ -105,7 +121,8 @@ class LatentAttention(nn.Module):
         latent, key = self.kv_a_proj_with_mqa(x_BTD).split(
             [self.config.kv_lora_rank, self.config.qk_rope_head_dim], dim=-1
         )
-        return self.kv_a_layernorm(latent), rotate(key, context.cos_BTP, context.sin_BTP)
+        normed = self.kv_a_layernorm(latent, context.path)
+        return normed, rotate(key, context.cos_BTP, context.sin_BTP, context.path)
 
     def expand(self, latent_BSC: Tensor, key_BSR: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of every head."""
@@ -141,48 +158,12 @@ class LatentAttention(nn.Module):
         up_k, up_v = both_HOC.split([config.qk_nope_head_dim, config.v_head_dim], dim=1)
         still, turned = q_BHTK.split([config.qk_nope_head_dim, config.qk_rope_head_dim], dim=-1)
         scores = (still @ up_k) @ latent_BSC[:, None].mT + turned @ key_BSR[:, None].mT
-        scores = (scores.float() * self.scale).masked_fill(~mask_B1TS, float("-inf"))
+        scores = (widened(scores) * self.scale).masked_fill(~mask_B1TS, float("-inf"))
         weights = scores.softmax(-1).to(latent_BSC.dtype)
         return (weights @ latent_BSC[:, None]) @ up_v.mT
 
-    def _flex(
-        self,
-        q_BHTK: Tensor,
-        k_BHSK: Tensor,
-        v_BHSV: Tensor,
-        context: AttentionContext,
-        mask: BlockMask,
-    ) -> tuple[Tensor, Tensor | None]:
-        """On CUDA: exact maxima without the score matrices."""
-        out, aux = _fused_flex()(
-            q_BHTK,
-            k_BHSK,
-            v_BHSV,
-            block_mask=mask,
-            scale=self.scale,
-            return_aux=AuxRequest(max_scores=context.track_logits),
-        )
-        if aux.max_scores is None:
-            return out, None
-        top_BHT = aux.max_scores.detach().float()
-        if context.real_BT is not None:
-            top_BHT = top_BHT.masked_fill(~context.real_BT[:, None], float("-inf"))
-        return out, top_BHT.amax(dim=(0, 2))
 
-
-@cache
-def _fused_flex() -> Callable[..., Any]:
-    """Compiled at the first use: as it comes, flex attention makes whole score matrices."""
-    return torch.compile(flex_attention)
-
-
-def _as_tensor(mask: Tensor | BlockMask | Sequence[QueryBlock]) -> Tensor:
+def _as_tensor(mask: Mask) -> Tensor:
     if not isinstance(mask, Tensor):
         raise TypeError("a cache is read with a plain mask")
-    return mask
-
-
-def _as_blocks(mask: Tensor | Sequence[QueryBlock]) -> Sequence[QueryBlock]:
-    if isinstance(mask, Tensor):
-        raise TypeError("a CPU takes the mask in blocks")
     return mask

@@ -5,23 +5,25 @@ Shape suffixes in this file: B = sequences, T = tokens, D = features, V = vocabu
 H = heads, E = experts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 from torch.utils.checkpoint import checkpoint
 
 from trainer.data.packing import PADDING
-from trainer.model.attention import AttentionContext, LatentAttention
-from trainer.model.blocked import QueryBlock, blocks_of
+from trainer.model import cpu, fused
+from trainer.model.attention import AttentionContext, LatentAttention, Mask
 from trainer.model.cache import LatentCache
 from trainer.model.config import TransformerConfig
-from trainer.model.experts import Experts, FeedForward, MixtureOfExperts, Router
+from trainer.model.experts import FeedForward, MixtureOfExperts
+from trainer.model.layers import Embedding, Linear
 from trainer.model.norm import RmsNorm
+from trainer.model.paths import ComputePath, path_of
+from trainer.model.precision import wide_dtype
 from trainer.model.rotary import angles, inverse_frequencies
 
 
@@ -54,50 +56,57 @@ class DecoderLayer(nn.Module):
         self, x: Tensor, context: AttentionContext
     ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
         """(x, max_logit_H, load_E, imbalance)."""
-        attended = self.self_attn(self.input_layernorm(x), context)
+        path = context.path
+        attended = self.self_attn(self.input_layernorm(x, path), context)
         x = x + attended.x_BTD
-        normed = self.post_attention_layernorm(x)
+        normed = self.post_attention_layernorm(x, path)
         if isinstance(self.mlp, FeedForward):
             return x + self.mlp(normed), attended.max_logit_H, None, None
-        mixed = self.mlp(normed, context.real_BT)
+        mixed = self.mlp(normed, context.real_BT, path)
         return x + mixed.x, attended.max_logit_H, mixed.load_E, mixed.imbalance
 
 
 class Body(nn.Module):
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
-        self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.embed_tokens = Embedding(config.vocab_size, config.hidden_size)
         self.layers = nn.ModuleList(DecoderLayer(config, n) for n in range(config.num_layers))
         self.norm = RmsNorm(config.hidden_size, config.norm_eps)
 
 
 class Decoder(nn.Module):
-    """A language model. Made with random weights; on the meta device it has only shapes."""
+    """A language model. It is built without values, which `trainer.model.initialization` draws or
+    `trainer.model.exchange` reads; on the meta device it has only shapes, until `allocate`."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.config = config
         self.recompute = False
         """Keep only the input of each layer and run it again for the gradients."""
+        self.path: ComputePath | None = None
+        """How to compute; None: as the device where the weights are does."""
         self.model = Body(config)
-        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.lm_head = Linear(config.hidden_size, config.vocab_size, bias=False)
         self.register_buffer("inverse_frequencies", None, persistent=False)
         self.inverse_frequencies: Tensor
         self.reset_frequencies()
-        self.apply(self._draw)
+
+    def allocate(self, device: torch.device, dtype: torch.dtype) -> None:
+        """Give a model on the meta device memory where it is to live, without values."""
+        self.cast(dtype)
+        self.to_empty(device=device)
+        self.reset_frequencies()
 
     def reset_frequencies(self) -> None:
-        """Compute what no checkpoint holds, after `to_empty`."""
-        self.inverse_frequencies = inverse_frequencies(self.config).to(self.lm_head.weight.device)
+        """Compute what no checkpoint holds, after `to_empty` or another dtype."""
+        weight = self.lm_head.weight
+        made = inverse_frequencies(self.config, wide_dtype(weight.dtype))
+        self.inverse_frequencies = made.to(weight.device)
 
-    @torch.no_grad()
-    def _draw(self, module: nn.Module) -> None:
-        std = self.config.init_std
-        if isinstance(module, nn.Linear | nn.Embedding | Router):
-            module.weight.normal_(std=std)
-        elif isinstance(module, Experts):
-            for stack in (module.gate_proj, module.up_proj, module.down_proj):
-                stack.normal_(std=std)
+    def compile_layers(self, backend: str | Callable[..., Any] = "inductor") -> None:
+        """Compile every layer, in place, so that names stay; layers of one kind share a graph."""
+        for layer in self.layers:
+            layer.compile(fullgraph=True, backend=backend)
 
     def forward(
         self,
@@ -113,17 +122,20 @@ class Decoder(nn.Module):
 
         `track_logits`: tell the largest attention logit of each head, exactly.
         """
-        positions_BT, mask = _places(ids_BT, documents_BT)
+        path = self.compute_path
+        positions_BT, mask = _places(ids_BT, documents_BT, path)
         cos, sin = angles(self.config, self.inverse_frequencies, positions_BT)
         real_BT = None if documents_BT is None else documents_BT != PADDING
-        context = AttentionContext(cos, sin, mask, real_BT, track_logits)
+        context = AttentionContext(cos, sin, mask, real_BT, track_logits, path)
         x = self.model.embed_tokens(ids_BT)
         tops: list[Tensor] = []
         loads: list[Tensor] = []
         imbalances: list[Tensor] = []
         for layer in self.layers:
             if self.recompute and torch.is_grad_enabled():
-                made: Any = checkpoint(layer, x, context, use_reentrant=False)
+                made: Any = checkpoint(  # nothing is drawn inside
+                    layer, x, context, use_reentrant=False, preserve_rng_state=False
+                )
             else:
                 made = layer(x, context)
             x, top, load, imbalance = made
@@ -132,7 +144,7 @@ class Decoder(nn.Module):
             imbalances += [imbalance] if imbalance is not None else []
         none = torch.zeros(0, self.config.num_experts, dtype=torch.long, device=x.device)
         return Output(
-            hidden_BTD=self.model.norm(x),
+            hidden_BTD=self.model.norm(x, path),
             max_logit_LH=torch.stack(tops) if tops else None,
             load_LE=torch.stack(loads) if loads else none,
             imbalance=torch.stack(imbalances).mean() if imbalances else x.new_zeros(()),
@@ -156,22 +168,35 @@ class Decoder(nn.Module):
         cos, sin = angles(self.config, self.inverse_frequencies, at_NT)
         keys_S = torch.arange(int(at_NT.max()) + 1, device=ids_NT.device)
         mask = (keys_S <= at_NT[..., None])[:, None]
-        context = AttentionContext(cos, sin, mask, real_BT=None, track_logits=False)
+        path = self.compute_path
+        context = AttentionContext(cos, sin, mask, None, track_logits=False, path=path)
         x = self.model.embed_tokens(ids_NT)
         for number, layer in enumerate(self.layers):
             stored = partial(cache.write, number, slots_N, at_NT)
-            x = x + layer.self_attn.extend(layer.input_layernorm(x), context, stored)
-            normed = layer.post_attention_layernorm(x)
-            inner = layer.mlp(normed)
-            x = x + (inner if isinstance(inner, Tensor) else inner.x)
+            x = x + layer.self_attn.extend(layer.input_layernorm(x, path), context, stored)
+            normed = layer.post_attention_layernorm(x, path)
+            if isinstance(layer.mlp, FeedForward):
+                x = x + layer.mlp(normed)
+            else:
+                x = x + layer.mlp(normed, path=path).x
         cache.lengths_B[slots_N] = first_N + counts_N
         last = x[torch.arange(len(x), device=x.device), counts_N - 1]
-        return self.model.norm(last)
+        return self.model.norm(last, path)
 
     def cast(self, dtype: torch.dtype) -> None:
-        """Parameters only: router biases and frequencies stay fp32."""
+        """Parameters to `dtype`; router biases stay, frequencies are fp32 at least."""
         for parameter in self.parameters():
             parameter.data = parameter.data.to(dtype)
+        self.reset_frequencies()
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        return self.lm_head.weight.device
+
+    @property
+    def compute_path(self) -> ComputePath:
+        return self.path or path_of(self.device)
 
     @property
     def layers(self) -> Sequence[DecoderLayer]:
@@ -181,22 +206,14 @@ class Decoder(nn.Module):
         return self.lm_head(hidden)
 
 
-def _places(
-    ids_BT: Tensor, documents_BT: Tensor | None
-) -> tuple[Tensor, BlockMask | Sequence[QueryBlock]]:
+def _places(ids_BT: Tensor, documents_BT: Tensor | None, path: ComputePath) -> tuple[Tensor, Mask]:
     """Positions within each document, and who may see whom."""
-    rows, length = ids_BT.shape
-    index_T = torch.arange(length, device=ids_BT.device)
+    index_T = torch.arange(ids_BT.shape[1], device=ids_BT.device)
     if documents_BT is None:
         documents_BT = torch.zeros_like(ids_BT)
     starts = F.pad(documents_BT[:, 1:] != documents_BT[:, :-1], (1, 0), value=True)
     starts_BT = (index_T * starts).cummax(-1).values
     positions_BT = index_T - starts_BT
-    if ids_BT.is_cuda:
-
-        def visible(b: Tensor, _h: Tensor, q: Tensor, k: Tensor) -> Tensor:
-            return (q >= k) & (documents_BT[b, q] == documents_BT[b, k])
-
-        block = create_block_mask(visible, rows, None, length, length, device=ids_BT.device)
-        return positions_BT, block
-    return positions_BT, blocks_of(documents_BT, starts_BT)
+    if path is ComputePath.CPU:
+        return positions_BT, cpu.blocks_of(documents_BT, starts_BT)
+    return positions_BT, fused.visibility(documents_BT)

@@ -27,6 +27,8 @@ SHARD_BYTES = 4 * 2**30
 
 INDEX = "model.safetensors.index.json"
 
+CPU = torch.device("cpu")
+
 _LEFT_OUT = re.compile(r".+\.rotary_emb\.inv_freq")
 """Stray tensors of released checkpoints that the config determines."""
 
@@ -109,9 +111,16 @@ def model_folder(path: Path) -> Path:
     return path / "model" if (path / "model").is_dir() else path
 
 
-def import_model(folder: Path, *, shapes_only: bool = False) -> Decoder:
-    """The model of a folder in their format, or its shapes on the meta device. ConfigError for one
-    that is missing, damaged, not of this architecture, or not whole."""
+def import_model(
+    folder: Path,
+    *,
+    shapes_only: bool = False,
+    device: torch.device = CPU,
+    dtype: torch.dtype = torch.float32,
+) -> Decoder:
+    """The model of a folder in their format, or its shapes on the meta device. Each tensor goes
+    from its file to its place on `device`; nothing else is held. ConfigError for one that is
+    missing, damaged, not of this architecture, or not whole."""
     try:
         theirs = json.loads((folder / "config.json").read_text())
     except (OSError, ValueError) as error:
@@ -125,22 +134,23 @@ def import_model(folder: Path, *, shapes_only: bool = False) -> Decoder:
         model = Decoder(config)
     if shapes_only:
         return model
-    model.to_empty(device="cpu")
-    model.reset_frequencies()
+    model.allocate(device, dtype)
     _fill(model, folder)
     return model
 
 
-def import_with_tokenizer(folder: Path) -> tuple[Decoder, Tokenizer]:
-    """The model of a folder and what writes its tokens. ConfigError, before weights are read, where
-    the tokenizer has tokens that the model has not."""
+def import_with_tokenizer(
+    folder: Path, *, device: torch.device = CPU, dtype: torch.dtype = torch.float32
+) -> tuple[Decoder, Tokenizer]:
+    """The model of a folder, as `import_model` has it, and what writes its tokens. ConfigError,
+    before weights are read, where the tokenizer has tokens that the model has not."""
     tokenizer = load_tokenizer(folder)
     known = import_model(folder, shapes_only=True).config.vocab_size
     if tokenizer.size > known:
         raise ConfigError(
             f"{folder}: the tokenizer has {tokenizer.size} tokens, the model only {known}"
         )
-    return import_model(folder), tokenizer
+    return import_model(folder, device=device, dtype=dtype), tokenizer
 
 
 def _fill(model: Decoder, folder: Path) -> None:

@@ -6,16 +6,18 @@ Shape suffixes in this file: N = tokens, D = features of the model, M = features
 E = experts, K = experts of a token, G = groups of experts.
 """
 
-from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from trainer.model import cpu
 from trainer.model.config import TransformerConfig
+from trainer.model.layers import Linear
+from trainer.model.paths import ComputePath
+from trainer.model.precision import widened
 
 
 class FeedForward(nn.Module):
@@ -23,9 +25,9 @@ class FeedForward(nn.Module):
 
     def __init__(self, config: TransformerConfig, inner: int) -> None:
         super().__init__()
-        self.gate_proj = nn.Linear(config.hidden_size, inner, bias=False)
-        self.up_proj = nn.Linear(config.hidden_size, inner, bias=False)
-        self.down_proj = nn.Linear(inner, config.hidden_size, bias=False)
+        self.gate_proj = Linear(config.hidden_size, inner, bias=False)
+        self.up_proj = Linear(config.hidden_size, inner, bias=False)
+        self.down_proj = Linear(inner, config.hidden_size, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
@@ -34,9 +36,9 @@ class FeedForward(nn.Module):
 class Routed(NamedTuple):
     experts_NK: Tensor
     weights_NK: Tensor
-    """fp32, scaled."""
+    """Scaled; fp32 at least."""
     scores_NE: Tensor
-    """Sigmoids of the router's logits, fp32."""
+    """Sigmoids of the router's logits; fp32 at least."""
 
 
 class Router(nn.Module):
@@ -51,12 +53,12 @@ class Router(nn.Module):
         self.weight = nn.Parameter(torch.empty(config.num_experts, config.hidden_size))
         self.register_buffer("e_score_correction_bias", torch.zeros(config.num_experts))
         self.e_score_correction_bias: Tensor
-        """fp32 whatever the model's type; moved by `trainer.optim.balance`, not by gradients."""
+        """fp32 whatever the model's dtype; moved by `trainer.optim.balance`, not by gradients."""
 
     def forward(self, x_ND: Tensor) -> Routed:
         config = self.config
-        scores_NE = F.linear(x_ND.float(), self.weight.float()).sigmoid()
-        choice_NE = scores_NE.detach() + self.e_score_correction_bias.float()
+        scores_NE = F.linear(widened(x_ND), widened(self.weight)).sigmoid()
+        choice_NE = scores_NE.detach() + widened(self.e_score_correction_bias)
         if config.num_groups > 1:
             choice_NE = self._within_best_groups(choice_NE)
         experts_NK = choice_NE.topk(config.experts_per_token, dim=-1, sorted=False).indices
@@ -84,53 +86,29 @@ class Experts(nn.Module):
         self.up_proj = nn.Parameter(torch.empty(count, inner, width))
         self.down_proj = nn.Parameter(torch.empty(count, width, inner))
 
-    def forward(self, x_ND: Tensor, routed: Routed) -> Tensor:
+    def forward(self, x_ND: Tensor, routed: Routed, path: ComputePath = ComputePath.CPU) -> Tensor:
         sent = routed.experts_NK.flatten()
         order = sent.argsort(stable=True)  # places of the sent copies, expert by expert
-        counts_E = torch.bincount(sent, minlength=len(self.gate_proj))
+        counts_E = sent_to(routed.experts_NK, len(self.gate_proj))
         back = torch.empty_like(order)
         back[order] = torch.arange(len(order), device=order.device)
+        weights_NK = routed.weights_NK.to(x_ND.dtype)
+        if path is ComputePath.CPU:
+            back_NK = back.view_as(routed.experts_NK)
+            stacks = (self.gate_proj, self.up_proj, self.down_proj)
+            copies = cpu.sent(x_ND, order, back_NK)
+            made = cpu.grouped_swiglu(copies, *stacks, counts=counts_E.tolist())
+            return cpu.heard(made, weights_NK, order, back_NK)
         copies = x_ND[:, None].expand(-1, routed.experts_NK.shape[1], -1).flatten(0, 1)
         made = self._run(_permuted(copies, order, back), counts_E)
         made_NKD = _permuted(made, back, order).unflatten(0, routed.experts_NK.shape)
-        return (made_NKD * routed.weights_NK[..., None].to(made.dtype)).sum(1)
+        return (made_NKD * weights_NK[..., None]).sum(1)
 
     def _run(self, copies: Tensor, counts_E: Tensor) -> Tensor:
         """Nothing padded: an expert's rows lie together."""
-        ends_E = counts_E.cumsum(0)
-        if copies.is_cuda:
-            product = partial(F.grouped_mm, offs=ends_E.to(torch.int32))
-        else:
-            product = partial(grouped_product, ends=ends_E.tolist())
+        product = partial(F.grouped_mm, offs=counts_E.cumsum(0).to(torch.int32))
         inner = F.silu(product(copies, self.gate_proj.mT)) * product(copies, self.up_proj.mT)
         return product(inner, self.down_proj.mT)
-
-
-def grouped_product(rows: Tensor, stack: Tensor, *, ends: Sequence[int]) -> Tensor:
-    """`rows[a:b] @ stack[e]` for each e, a and b being the ends of groups e - 1 and e: torch's
-    grouped product, which on a CPU takes several times as long."""
-    return _GroupedProduct.apply(rows, stack, ends)  # type: ignore[return-value]
-
-
-class _GroupedProduct(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, rows: Tensor, stack: Tensor, ends: Sequence[int]) -> Tensor:
-        ctx.ends = ends
-        ctx.save_for_backward(rows, stack)
-        made = rows.new_empty(len(rows), stack.shape[2])
-        for matrix, (a, b) in zip(stack, pairwise((0, *ends)), strict=True):
-            torch.mm(rows[a:b], matrix, out=made[a:b])
-        return made
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
-        rows, stack = ctx.saved_tensors
-        dmade = gradients[0].contiguous()
-        drows, dstack = torch.empty_like(rows), torch.empty_like(stack)
-        for e, (a, b) in enumerate(pairwise((0, *ctx.ends))):
-            torch.mm(dmade[a:b], stack[e].T, out=drows[a:b])
-            torch.mm(rows[a:b].T, dmade[a:b], out=dstack[e])
-        return drows, dstack, None
 
 
 def _permuted(rows: Tensor, order: Tensor, back: Tensor) -> Tensor:
@@ -167,18 +145,32 @@ class MixtureOfExperts(nn.Module):
         shared = config.num_shared_experts * config.moe_intermediate_size
         self.shared_experts = FeedForward(config, shared) if shared else None
 
-    def forward(self, x_BTD: Tensor, real_BT: Tensor | None = None) -> Mixed:
+    def forward(
+        self,
+        x_BTD: Tensor,
+        real_BT: Tensor | None = None,
+        path: ComputePath = ComputePath.CPU,
+    ) -> Mixed:
         """`real_BT`: the tokens that count for load and balance; None: all do."""
         x_ND = x_BTD.flatten(0, 1)
         routed = self.gate(x_ND)
-        y_ND = self.experts(x_ND, routed)
+        y_ND = self.experts(x_ND, routed, path)
         if self.shared_experts is not None:
             y_ND = y_ND + self.shared_experts(x_ND)
         if real_BT is None:
             real_BT = torch.ones(x_BTD.shape[:2], dtype=torch.bool, device=x_BTD.device)
-        sent = routed.experts_NK[real_BT.flatten()].flatten()
-        load_E = torch.bincount(sent, minlength=self.config.num_experts)
+        load_E = sent_to(routed.experts_NK, self.config.num_experts, real_BT.flatten())
         return Mixed(y_ND.view_as(x_BTD), load_E, sequence_imbalance(routed, real_BT))
+
+
+def sent_to(experts_NK: Tensor, num_experts: int, real_N: Tensor | None = None) -> Tensor:
+    """Tokens sent to each expert, (E,): of those that are real, or of all. Counted where they lie:
+    `bincount` and masked selection make the host wait for their sizes."""
+    one_NK = torch.ones_like(experts_NK)
+    if real_N is not None:
+        one_NK = one_NK * real_N[:, None]
+    none_E = experts_NK.new_zeros(num_experts)
+    return none_E.scatter_add(0, experts_NK.flatten(), one_NK.flatten())
 
 
 def sequence_imbalance(routed: Routed, real_BT: Tensor) -> Tensor:

@@ -8,13 +8,16 @@ import math
 import torch
 from torch import Tensor
 
+from trainer.model import cpu
 from trainer.model.config import TransformerConfig, YarnConfig
+from trainer.model.paths import ComputePath
+from trainer.model.precision import widened
 
 
-def inverse_frequencies(config: TransformerConfig) -> Tensor:
-    """Radians a position for each pair, shape (P,), fp32; stretched where the config has YaRN."""
+def inverse_frequencies(config: TransformerConfig, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Radians a position for each pair, shape (P,); stretched where the config has YaRN."""
     dim = config.qk_rope_head_dim
-    exponents = torch.arange(0, dim, 2, dtype=torch.float32) / dim
+    exponents = torch.arange(0, dim, 2, dtype=dtype) / dim
     inverse_P = 1.0 / (config.rope_theta**exponents)
     return inverse_P if config.yarn is None else _stretched(inverse_P, config.yarn, config)
 
@@ -35,7 +38,7 @@ def _stretched(inverse_P: Tensor, yarn: YarnConfig, config: TransformerConfig) -
     first = max(math.floor(pair_with(yarn.beta_fast)), 0)
     last = min(math.ceil(pair_with(yarn.beta_slow)), dim - 1)
     width = last - first or 0.001
-    ramp_P = ((torch.arange(dim // 2, dtype=torch.float32) - first) / width).clamp(0, 1)
+    ramp_P = ((torch.arange(dim // 2, dtype=inverse_P.dtype) - first) / width).clamp(0, 1)
     return inverse_P / yarn.factor * ramp_P + inverse_P * (1 - ramp_P)
 
 
@@ -63,17 +66,20 @@ def rotation_length(config: TransformerConfig) -> float:
 def angles(
     config: TransformerConfig, inverse_P: Tensor, positions_BT: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """(cos, sin) for each token and pair, both (B, T, P), fp32."""
-    angles_BTP = positions_BT[..., None].float() * inverse_P
+    """(cos, sin) for each token and pair, both (B, T, P), in fp32 at least."""
+    inverse_P = widened(inverse_P)
+    angles_BTP = positions_BT[..., None].to(inverse_P.dtype) * inverse_P
     length = rotation_length(config)
     return angles_BTP.cos() * length, angles_BTP.sin() * length
 
 
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+def rotate(x: Tensor, cos: Tensor, sin: Tensor, path: ComputePath = ComputePath.CPU) -> Tensor:
     """`x` (..., 2P) with features 2i and 2i + 1 turned as pair i; cos and sin (..., P).
 
-    Computed in fp32, returned in x's dtype: pairs keep their places.
+    Computed in fp32 at least, returned in x's dtype: pairs keep their places.
     """
-    even, odd = x.float().unflatten(-1, (-1, 2)).unbind(-1)
+    if path is ComputePath.CPU:
+        return cpu.rotated(x, cos, sin)
+    even, odd = widened(x).unflatten(-1, (-1, 2)).unbind(-1)
     turned = torch.stack((even * cos - odd * sin, odd * cos + even * sin), dim=-1)
     return turned.flatten(-2).to(x.dtype)

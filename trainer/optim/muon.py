@@ -1,4 +1,5 @@
-"""Muon for matrices and AdamW for everything else, in one optimizer with fp32 masters.
+"""Muon for matrices and AdamW for everything else, in one optimizer with fp32 masters of narrower
+weights.
 
     M_t = mu M_{t-1} + G_t
     O_t = NewtonSchulz(M_t) sqrt(max(rows, columns)) rms
@@ -8,6 +9,9 @@ Sources: https://arxiv.org/abs/2507.20534 algorithm 1; https://arxiv.org/abs/250
 (the factor that gives updates AdamW's RMS, so that one lr and one weight decay serve both).
 QK-Clip, the other half of MuonClip, is in `trainer.optim.qk_clip`.
 """
+
+# pyright: reportPrivateImportUsage=false
+# (of torch._foreach_*, which torch's own optimisers and many others are made of)
 
 import math
 from collections.abc import Iterable, Iterator
@@ -19,11 +23,15 @@ from torch import Tensor, nn
 
 from records.config import Config
 from trainer.model.decoder import Decoder
+from trainer.model.precision import wide_dtype, widened
 from trainer.optim.orthogonal import Coefficients, orthogonalize
 
 STACK_ENTRIES = 2**27
-"""Of matrices that are orthogonalised together, which takes the memory of some copies of them. More
-are no faster."""
+"""Of parameters that are moved together, which takes the memory of some copies of them. More are no
+faster."""
+
+STACK_ENTRIES_ON_CPU = 2**17
+"""The same on a CPU: larger ones would leave its cache between momentum and weight."""
 
 
 class OptimizerConfig(Config):
@@ -60,11 +68,8 @@ class Blocks(NamedTuple):
 
 
 class MuonAdamW(torch.optim.Optimizer):
-    """State of a parameter: Muon's momentum, or AdamW's moments and step; and, where it is not
-    fp32, its fp32 master, from which it is rounded after each step.
-
-    `last_update_rms` is measured: over all entries that Muon moved in the last step, before lr.
-    """
+    """State of a parameter: Muon's momentum, or AdamW's moments and step; and, where it is narrower
+    than fp32, its fp32 master, from which it is rounded after each step."""
 
     def __init__(
         self,
@@ -83,7 +88,9 @@ class MuonAdamW(torch.optim.Optimizer):
         groups = [group for group in groups if group["params"]]
         super().__init__(groups, {"lr": lr})
         self.config = config
-        self.last_update_rms = 0.0
+        self.update_rms = torch.zeros((), device=self._device)
+        """Root mean square over all entries that Muon moved in the last step, before lr: measured,
+        and left on the device."""
         for group in self.param_groups:
             for p in group["params"]:
                 if group["blocks"] and (p.ndim not in (2, 3) or p.shape[-2] % group["blocks"]):
@@ -98,94 +105,170 @@ class MuonAdamW(torch.optim.Optimizer):
         group = next(g for g in self.param_groups if any(p is parameter for p in g["params"]))
         self._state(parameter, muon=bool(group["blocks"]))
 
+    @property
+    def _device(self) -> torch.device | None:
+        """Where what is measured lies; None without parameters: torch's default."""
+        return next((p.device for g in self.param_groups for p in g["params"]), None)
+
+    @property
+    def last_update_rms(self) -> float:
+        """`update_rms`, read: a device is waited for."""
+        return self.update_rms.item()
+
     @torch.no_grad()
-    def step(self, closure: None = None) -> None:  # type: ignore[override]
+    def step(  # type: ignore[override]
+        self, closure: None = None, *, taken: Tensor | None = None
+    ) -> None:
+        """`taken`: a single bool on the device; where it is false every weight and state keeps what
+        it was, to the bit, but the counts of steps, which `forget_step` takes back. The host does
+        not look at it. None: the step is taken, in place."""
         moved: list[Tensor] = []
         entries = 0
         for group in self.param_groups:
             ready = [p for p in group["params"] if p.grad is not None]
             if not group["blocks"]:
-                for p in ready:
-                    self._adamw(p, group["lr"])
+                for some in _bounded(ready):
+                    self._adamw(some, group["lr"], taken)
                 continue
             for same in _stacks(ready):
-                moved.append(self._muon(same, group["blocks"], group["lr"]))
+                moved.append(self._muon(same, group["blocks"], group["lr"], taken))
                 entries += sum(p.numel() for p in same)
-        # read once a step: each reading waits for a GPU
-        square = torch.stack(moved).sum().item() if moved else 0.0
-        self.last_update_rms = math.sqrt(square / entries) if entries else 0.0
+        self.update_rms = (
+            (torch.stack(moved).sum() / entries).sqrt()
+            if moved
+            else torch.zeros((), device=self._device)
+        )
+
+    def forget_step(self) -> None:
+        """Take back what a step that was not taken counted, once the host knows of it."""
+        for state in self.state.values():
+            if "step" in state:
+                state["step"] -= 1
 
     def masters(self, parameter: Tensor) -> list[Tensor]:
         """Every copy of a parameter that a change from outside has to reach, the master last."""
         master = self.state.get(parameter, {}).get("master")
         return [parameter.data] if master is None else [parameter.data, master]
 
-    def _muon(self, same: list[nn.Parameter], blocks: int, lr: float) -> Tensor:
+    def _muon(
+        self, same: list[nn.Parameter], blocks: int, lr: float, taken: Tensor | None
+    ) -> Tensor:
         """Matrices of one shape at once; the sum of squares of their update."""
         config = self.config
-        wanted: list[Tensor] = []
-        for p in same:
-            state = self._state(p, muon=True)
-            gradient = _gradient(p)
-            momentum = state["momentum"].mul_(config.momentum).add_(gradient)
-            wanted.append(
-                gradient.add(momentum, alpha=config.momentum) if config.nesterov else momentum
-            )
+        gradients = _gradients(same)
+        kept = [self._state(p, muon=True)["momentum"] for p in same]
+        momenta = _opened(kept, taken)
+        torch._foreach_mul_(momenta, config.momentum)
+        torch._foreach_add_(momenta, gradients)
+        _close(kept, momenta, taken)
+        wanted = (
+            torch._foreach_add(gradients, momenta, alpha=config.momentum)
+            if config.nesterov
+            else momenta
+        )
         rows, columns = same[0].shape[-2] // blocks, same[0].shape[-1]
-        stack = torch.cat([w.reshape(-1, rows, columns) for w in wanted])
+        stacks = [w.reshape(-1, rows, columns) for w in wanted]
+        stack = torch.cat(stacks) if len(stacks) > 1 else stacks[0]
         if config.newton_schulz == "bf16" or (config.newton_schulz == "auto" and stack.is_cuda):
             stack = stack.bfloat16()
         scale = config.update_rms * math.sqrt(max(rows, columns))
-        update = orthogonalize(stack, config.coefficients).float() * scale
+        update = orthogonalize(stack, config.coefficients).to(wanted[0].dtype)
         pieces = update.split([p.numel() // (rows * columns) for p in same])
-        for p, piece in zip(same, pieces, strict=True):
-            self._apply(p, piece.reshape(p.shape), lr)
-        return torch.linalg.vector_norm(update).square()
+        updates = [piece.reshape(p.shape) for p, piece in zip(same, pieces, strict=True)]
+        self._apply(same, updates, lr, taken, size=scale)
+        return torch.linalg.vector_norm(update).mul_(scale).square_()
 
-    def _adamw(self, p: nn.Parameter, lr: float) -> None:
-        config, state = self.config, self._state(p, muon=False)
-        state["step"] += 1
-        gradient = _gradient(p)
-        state["mean"].lerp_(gradient, 1 - config.beta1)
-        state["square"].mul_(config.beta2).addcmul_(gradient, gradient, value=1 - config.beta2)
-        mean = state["mean"] / (1 - config.beta1 ** state["step"])
-        square = state["square"] / (1 - config.beta2 ** state["step"])
-        self._apply(p, mean / (square.sqrt() + config.eps), lr)
+    def _adamw(self, some: list[nn.Parameter], lr: float, taken: Tensor | None) -> None:
+        config = self.config
+        gradients = _gradients(some)
+        states = [self._state(p, muon=False) for p in some]
+        for state in states:
+            state["step"] += 1
+        kept_means, kept_squares = ([s[name] for s in states] for name in ("mean", "square"))
+        means, squares = _opened(kept_means, taken), _opened(kept_squares, taken)
+        torch._foreach_lerp_(means, gradients, 1 - config.beta1)
+        torch._foreach_mul_(squares, config.beta2)
+        torch._foreach_addcmul_(squares, gradients, gradients, 1 - config.beta2)
+        _close(kept_means, means, taken)
+        _close(kept_squares, squares, taken)
+        updates = torch._foreach_div(means, [1 - config.beta1 ** s["step"] for s in states])
+        divisors = torch._foreach_div(squares, [1 - config.beta2 ** s["step"] for s in states])
+        torch._foreach_sqrt_(divisors)
+        torch._foreach_add_(divisors, config.eps)
+        torch._foreach_div_(updates, divisors)
+        self._apply(some, updates, lr, taken, size=1.0)
 
     def _state(self, p: nn.Parameter, *, muon: bool) -> dict[str, Any]:
         state = self.state[p]
         if not state:
             for name in ("momentum",) if muon else ("mean", "square"):
-                state[name] = torch.zeros_like(p, dtype=torch.float32)
+                state[name] = torch.zeros_like(p, dtype=wide_dtype(p.dtype))
             if not muon:
                 state["step"] = 0
-            if p.dtype != torch.float32:
-                state["master"] = p.detach().float()
+            if p.dtype != wide_dtype(p.dtype):
+                state["master"] = widened(p.detach())
         return state
 
-    def _apply(self, p: nn.Parameter, update: Tensor, lr: float) -> None:
-        master = self.state[p].get("master")
-        weight = p.data if master is None else master
-        weight.mul_(1 - lr * self.config.weight_decay).add_(update, alpha=-lr)
-        if master is not None:
-            p.data.copy_(master)
+    def _apply(
+        self,
+        parameters: list[nn.Parameter],
+        updates: list[Tensor],
+        lr: float,
+        taken: Tensor | None,
+        *,
+        size: float,
+    ) -> None:
+        """`size`: factor on the updates, lr apart."""
+        masters = [self.state[p].get("master") for p in parameters]
+        weights = [p.data if m is None else m for p, m in zip(parameters, masters, strict=True)]
+        moved = _opened(weights, taken)
+        torch._foreach_mul_(moved, 1 - lr * self.config.weight_decay)
+        torch._foreach_add_(moved, updates, alpha=-lr * size)
+        _close(weights, moved, taken)
+        for p, master in zip(parameters, masters, strict=True):
+            if master is not None:
+                p.data.copy_(master)
 
 
-def _gradient(p: nn.Parameter) -> Tensor:
-    assert p.grad is not None  # the caller has left those without out
-    return p.grad.float()
+def _gradients(parameters: Iterable[nn.Parameter]) -> list[Tensor]:
+    """Of those that have one: the caller has left the others out."""
+    return [widened(p.grad) for p in parameters if p.grad is not None]
+
+
+def _opened(tensors: list[Tensor], taken: Tensor | None) -> list[Tensor]:
+    """What to change in place: the tensors, or copies while nobody knows if the step counts."""
+    return tensors if taken is None else [tensor.clone() for tensor in tensors]
+
+
+def _close(tensors: list[Tensor], changed: list[Tensor], taken: Tensor | None) -> None:
+    """Put what was changed in copies back, if the step is taken."""
+    if taken is not None:
+        for tensor, other in zip(tensors, changed, strict=True):
+            torch.where(taken, other, tensor, out=tensor)
+
+
+def _bounded(parameters: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
+    """As many together as may be at once, of one device."""
+    own: list[nn.Parameter] = []
+    for p in parameters:
+        on_cpu = p.device.type == "cpu"
+        most = min(STACK_ENTRIES, STACK_ENTRIES_ON_CPU) if on_cpu else STACK_ENTRIES
+        entries = sum(q.numel() for q in own) + p.numel()
+        if own and (entries > most or p.device != own[0].device):
+            yield own
+            own = []
+        own.append(p)
+    if own:
+        yield own
 
 
 def _stacks(parameters: Iterable[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """Those with matrices of one shape together, as many as STACK_ENTRIES allows."""
+    """Those with matrices of one shape together, as many as may be at once."""
     groups: dict[tuple[Any, ...], list[nn.Parameter]] = {}
     for p in parameters:
-        own = groups.setdefault((p.shape[-2:], p.device), [])
-        if own and sum(q.numel() for q in own) + p.numel() > STACK_ENTRIES:
-            yield own[:]
-            own.clear()
-        own.append(p)
-    yield from groups.values()
+        groups.setdefault((p.shape[-2:], p.device), []).append(p)
+    for group in groups.values():
+        yield from _bounded(group)
 
 
 def optimizer_of(

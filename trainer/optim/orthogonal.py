@@ -8,6 +8,9 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+CACHED = 2**17
+"""Entries of matrices that a CPU takes together: what it makes of them stays in its cache."""
+
 Coefficients = Literal["muon", "quintic", "polar_express"]
 
 
@@ -50,16 +53,25 @@ ITERATIONS: dict[Coefficients, Iteration] = {
 
 
 def orthogonalize(g_SOI: Tensor, coefficients: Coefficients = "quintic") -> Tensor:
-    """U V^T of every matrix U S V^T in the stack, roughly; zero stays zero.
+    """U V^T of every matrix in the stack, roughly; zero stays zero.
 
-    Five steps of five products each, on the smaller side, in g's dtype.
+    Five steps of three products each, on the smaller side, in g's dtype.
     """
-    steps, safety = ITERATIONS[coefficients]
     wide = g_SOI.shape[-2] <= g_SOI.shape[-1]
     x = g_SOI if wide else g_SOI.mT
-    x = x / (x.norm(dim=(-2, -1), keepdim=True) * safety + 1e-7)  # spectral norm <= 1
-    for a, b, c in steps:
+    on_cpu = x.device.type == "cpu"
+    at_once = max(1, CACHED * len(x) // max(1, x.numel())) if on_cpu else len(x)
+    made = torch.empty_like(x, memory_format=torch.contiguous_format)
+    for own, out in zip(x.split(at_once), made.split(at_once), strict=True):
+        out.copy_(_orthogonal(own, ITERATIONS[coefficients]))
+    return made if wide else made.mT
+
+
+def _orthogonal(x: Tensor, iteration: Iteration) -> Tensor:
+    """Of matrices that are no taller than wide."""
+    x = x / (x.norm(dim=(-2, -1), keepdim=True) * iteration.safety + 1e-7)  # spectral norm <= 1
+    for a, b, c in iteration.steps:
         gram = x @ x.mT
         poly = torch.baddbmm(gram, gram, gram, beta=b, alpha=c)
         x = torch.baddbmm(x, poly, x, beta=a)
-    return x if wide else x.mT
+    return x

@@ -17,18 +17,19 @@ import torch
 from torch import Tensor
 
 from trainer.model.decoder import Decoder
+from trainer.model.precision import widened
 from trainer.optim.muon import MuonAdamW
 
 
 class Clipped(NamedTuple):
+    """Told by tensors, which nobody has read: a device would be waited for."""
+
     gamma_LH: Tensor
     """Factor on the logits of each head; 1 where nothing was done."""
-    not_finite: int
+    heads: Tensor
+    """How many were clipped."""
+    not_finite: Tensor
     """Heads whose maximum was no number; they are left alone."""
-
-    @property
-    def heads(self) -> int:
-        return int((self.gamma_LH < 1).sum())
 
 
 @torch.no_grad()
@@ -39,34 +40,38 @@ def qk_clip(
     *,
     tau: float,
     alpha: float = 0.5,
+    taken: Tensor | None = None,
 ) -> Clipped:
     """Clip every head above `tau`, weights and masters alike.
 
     `max_logit_LH`: each head's largest visible logit, softmax scale included, over all
     micro-batches of the step just taken. `alpha`: share of the shrinking that falls on queries.
-    Maxima at or below 0 are below any tau and change nothing.
+    Maxima at or below 0 are below any tau and change nothing. `taken`: a single bool; where it is
+    false nothing is changed. Every layer is multiplied, by 1 where it is not clipped: to ask first
+    would make the host wait.
     """
-    top_LH = max_logit_LH.float()
-    above_LH = torch.isfinite(top_LH) & (top_LH > tau)
+    top_LH = widened(max_logit_LH)
+    finite_LH = torch.isfinite(top_LH)
+    above_LH = finite_LH & (top_LH > tau)
+    if taken is not None:
+        above_LH = above_LH & taken
     # the other heads' quotients would be negative or infinite: they must not meet a power
     gamma_LH = torch.where(above_LH, tau / top_LH.where(above_LH, 1.0), 1.0)
     for layer, gamma_H in zip(model.layers, gamma_LH, strict=True):
-        if bool((gamma_H < 1).any()):
-            attention = layer.self_attn
-            config = model.config
-            _scale_rows(
-                optimizer,
-                attention.query_weight,
-                (gamma_H**alpha, config.qk_nope_head_dim),
-                (gamma_H, config.qk_rope_head_dim),
-            )
-            _scale_rows(
-                optimizer,
-                attention.kv_b_proj.weight,
-                (gamma_H ** (1 - alpha), config.qk_nope_head_dim),
-                (torch.ones_like(gamma_H), config.v_head_dim),
-            )
-    return Clipped(gamma_LH, int((~torch.isfinite(top_LH)).sum()))
+        attention, config = layer.self_attn, model.config
+        _scale_rows(
+            optimizer,
+            attention.query_weight,
+            (gamma_H**alpha, config.qk_nope_head_dim),
+            (gamma_H, config.qk_rope_head_dim),
+        )
+        _scale_rows(
+            optimizer,
+            attention.kv_b_proj.weight,
+            (gamma_H ** (1 - alpha), config.qk_nope_head_dim),
+            (torch.ones_like(gamma_H), config.v_head_dim),
+        )
+    return Clipped(gamma_LH, (gamma_LH < 1).sum(), (~finite_LH).sum())
 
 
 def _scale_rows(optimizer: MuonAdamW, weight: Tensor, *parts: tuple[Tensor, int]) -> None:
@@ -80,9 +85,9 @@ def _scale_rows(optimizer: MuonAdamW, weight: Tensor, *parts: tuple[Tensor, int]
 
 
 @torch.no_grad()
-def rotary_key_norm(model: Decoder) -> float:
+def rotary_key_norm(model: Decoder) -> Tensor:
     """Largest over the layers, of the rows of `kv_a_proj_with_mqa` that make the shared key: where
     logits can go on growing, since no head owns it and nothing clips it."""
     rank = model.config.kv_lora_rank
     keys = [layer.self_attn.kv_a_proj_with_mqa.weight[rank:] for layer in model.layers]
-    return torch.stack([key.float().norm() for key in keys]).max().item()
+    return torch.stack([widened(key).norm() for key in keys]).max()

@@ -6,9 +6,17 @@ from typing import Literal
 import torch
 
 from records.errors import ConfigError
+from trainer.model.config import TransformerConfig
+from trainer.model.paths import ComputePath, path_of
 
 Device = Literal["auto", "cpu", "cuda"]
 """auto: a GPU where torch sees one."""
+
+EXPERT_MULTIPLE = 8
+"""Grouped products on a GPU take rows of whole 16 bytes: 8 numbers in bf16."""
+
+NARROWEST_HEAD = 16
+"""Features of a head that flex attention takes on a GPU, at least."""
 
 
 def device_of(name: Device) -> torch.device:
@@ -22,6 +30,26 @@ def device_of(name: Device) -> torch.device:
 def weight_dtype(device: torch.device) -> torch.dtype:
     """Of a model that trains or answers there."""
     return torch.bfloat16 if device.type == "cuda" else torch.float32
+
+
+def refuse_widths(config: TransformerConfig, device: torch.device) -> None:
+    """ConfigError for a shape that the kernels of a GPU do not take."""
+    if path_of(device) is ComputePath.CPU:
+        return
+    wrong = [
+        f"{name} = {width} must be a multiple of {EXPERT_MULTIPLE}"
+        for name in ("hidden_size", "moe_intermediate_size")
+        if (width := getattr(config, name)) % EXPERT_MULTIPLE
+    ]
+    heads = {"qk_nope_head_dim + qk_rope_head_dim": config.qk_head_dim}
+    heads["v_head_dim"] = config.v_head_dim
+    wrong += [
+        f"{name} = {width} must be {NARROWEST_HEAD} at least"
+        for name, width in heads.items()
+        if width < NARROWEST_HEAD
+    ]
+    if wrong:
+        raise ConfigError(f"{'; '.join(wrong)} on {device}; this shape runs on a CPU only")
 
 
 def refuse_what_does_not_fit(needed: int, device: torch.device, *, what: str, instead: str) -> None:

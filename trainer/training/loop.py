@@ -21,11 +21,13 @@ from records.errors import ConfigError, SynthError
 from trainer.data.chat import text_of
 from trainer.data.conversations import TrainingConversation
 from trainer.data.corpus import Corpus, make_corpus
-from trainer.data.packing import DataPosition, PackedBatch, Packer
+from trainer.data.packing import DataPosition, Packer
 from trainer.data.sources import CorpusConfig, ViewName, samples_of
 from trainer.data.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
 from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model, import_model
+from trainer.model.initialization import initialize
+from trainer.model.paths import ComputePath, path_of
 from trainer.model.size import train_flops_per_token
 from trainer.optim.muon import optimizer_of, set_lr
 from trainer.training.account import account
@@ -36,7 +38,7 @@ from trainer.training.checkpoints import (
     save_checkpoint,
 )
 from trainer.training.curves import write_curves
-from trainer.training.devices import device_of, weight_dtype
+from trainer.training.devices import device_of, refuse_widths, weight_dtype
 from trainer.training.metrics import Metrics, MetricsLine, read_metrics
 from trainer.training.run_folder import (
     CHECKPOINTS,
@@ -80,6 +82,7 @@ def train(config: TrainConfig, *, on_step: Callable[[MetricsLine], None] | None 
     check_folder(config)
     tokenizer = _tokenizer(config)
     shape = _shape(config, tokenizer)
+    refuse_widths(shape.config, device)
     needed = check_memory(config, shape.config, device)
     log.info("training %s on %s, about %.2f GiB a step", config.out, device, needed / 2**30)
     with held(config.folder):
@@ -158,7 +161,7 @@ class _Run:
             begun = time.perf_counter()
             lr = self.config.learning_rates.lr_at((self.done + 1) * self.config.step_tokens)
             set_lr(self.optimizer, lr)
-            result = self.stepper.step(PackedBatch(*(t.to(self.device) for t in batch)))
+            result = self.stepper.step(batch)
             if result.skipped and self.config.bad_step == "stop":
                 raise SynthError(
                     f"step {self.done + 1}, rows before {tuple(place)} of the data: "
@@ -263,10 +266,16 @@ def _shape(config: TrainConfig, tokenizer: Tokenizer) -> Decoder:
 
 def _model(config: TrainConfig, shape: Decoder, device: torch.device) -> Decoder:
     torch.manual_seed(config.seed)
-    model = import_model(Path(config.start_from)) if config.start_from else Decoder(shape.config)
+    if config.start_from:
+        start = Path(config.start_from)
+        model = import_model(start, device=device, dtype=weight_dtype(device))
+    else:
+        model = shape
+        model.allocate(device, weight_dtype(device))
+        initialize(model, config.seed)
     model.recompute = config.recompute
-    model.to(device)
-    model.cast(weight_dtype(device))
+    if path_of(device) is ComputePath.DEVICE:
+        model.compile_layers()
     return model
 
 

@@ -14,7 +14,7 @@ from trainer.model.size import size_of
 from trainer.optim.muon import OptimizerConfig
 from trainer.optim.schedule import Schedule, wsd
 from trainer.training.devices import Device, refuse_what_does_not_fit, weight_dtype
-from trainer.training.loss import TOKENS as LOSS_TOKENS
+from trainer.training.loss import tokens_at_a_time
 
 
 class DataConfig(Config):
@@ -124,6 +124,7 @@ def bytes_needed(config: TrainConfig, model: TransformerConfig, device: torch.de
     parameters = size_of(model).total
     weight = weight_dtype(device).itemsize
     masters = 4 if device.type == "cuda" else 0
+    gradients = 4  # fp32, whatever the weights are
     state = 4.5 if config.optimizer.muon else 8
     tokens = config.data.micro_rows * config.data.row_tokens
     inner = (model.experts_per_token + model.num_shared_experts) * model.moe_intermediate_size
@@ -133,9 +134,9 @@ def bytes_needed(config: TrainConfig, model: TransformerConfig, device: torch.de
         kept += model.num_heads * config.data.row_tokens
     layers = 1 if config.recompute else model.num_layers
     # logits of a stretch, and the gradient of the head that is added up over the stretches
-    logits = (2 * min(tokens, LOSS_TOKENS) + model.hidden_size) * model.vocab_size * 4
+    logits = (2 * min(tokens, tokens_at_a_time(device)) + model.hidden_size) * model.vocab_size * 4
     activations = tokens * kept * layers * weight + logits
-    return int(parameters * (2 * weight + masters + state) + activations)
+    return int(parameters * (weight + gradients + masters + state) + activations)
 
 
 def check_memory(config: TrainConfig, model: TransformerConfig, device: torch.device) -> int:

@@ -1,25 +1,32 @@
 """One optimizer step: gradients over micro-batches, the update, QK-Clip, router biases.
 
-Shape suffixes in this file: B = rows, T = tokens, N = tokens that are learnt, L = layers,
-H = heads, E = experts.
+Shape suffixes in this file: P = micro-batches, L = layers, H = heads, E = experts.
 """
 
 import math
 import statistics
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from trainer.data.packing import PackedBatch
 from trainer.model.decoder import Decoder
-from trainer.optim.balance import load_excess, move_router_bias
+from trainer.model.paths import ComputePath
+from trainer.optim.balance import load_excess, move_router_bias, router_biases
 from trainer.optim.muon import MuonAdamW
 from trainer.optim.qk_clip import qk_clip, rotary_key_norm
+from trainer.training.batches import micro_batches
 from trainer.training.loss import summed_loss
+from trainer.training.reductions import (
+    Reduced,
+    StepTally,
+    accumulate_wide,
+    clip_gradients,
+    read_back,
+)
 from trainer.training.settings import TrainConfig
 
 REMEMBERED = 100
@@ -77,61 +84,86 @@ class Stepper:
     norms: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     """Of the last steps, as far as they were numbers."""
 
+    def __post_init__(self) -> None:
+        accumulate_wide(self.model)
+
     def step(self, batch: PackedBatch) -> StepResult:
-        """Take one step, unless its loss or gradient is bad: then nothing is changed."""
-        parts = _micro_batches(batch, self.config.data.micro_rows)
+        """Take one step, unless its loss or gradient is bad: then nothing is changed.
+
+        `batch` is on the host, as the packer makes it. On a device everything is asked for without
+        waiting, the update included, which keeps nothing where the step is bad; then all that there
+        is to tell is read at once.
+        """
         self.optimizer.zero_grad(set_to_none=True)
-        total = max(1, batch.num_targets)
-        loss, tops, load_LE = 0.0, [], None
+        reduced = self._gradients(batch)
+        norm = clip_gradients(self.model, self.config.clip_norm)
+        taken = self._is_good(reduced, norm)
+        told = {"summed": reduced.summed_P, "norm": norm, "top": reduced.max_logit_LH.max()}
+        on_device = self.model.compute_path is ComputePath.DEVICE
+        if on_device or bool(taken):  # a CPU is not waited for, and need not copy to be able to
+            told |= self._update(reduced, taken if on_device else None)
+        return self._result(read_back(told), max(1, batch.num_targets), batch.num_targets)
+
+    def _gradients(self, batch: PackedBatch) -> Reduced:
+        """Of the loss over all micro-batches, left in the parameters."""
+        parts = list(micro_batches(batch, self.config.data.micro_rows, self.model.device))
+        tally, total = StepTally(), max(1, batch.num_targets)
         for part in parts:
-            output = self.model(
-                part.ids_BT,
-                documents_BT=part.documents_BT,
-                track_logits=True,
-            )
-            summed = summed_loss(self.model, output.hidden_BTD, part.targets_BT)
+            output = self.model(part.ids_BT, documents_BT=part.documents_BT, track_logits=True)
+            summed = summed_loss(self.model, output.hidden_BTD, part.targets_BT, part.learnt_N)
             balance = output.imbalance * self.config.balance_loss / len(parts)
             (summed / total + balance).backward()
-            loss += summed.item() / total
-            load_LE = output.load_LE if load_LE is None else load_LE + output.load_LE
-            assert output.max_logit_LH is not None  # it was asked for
-            tops.append(output.max_logit_LH)
-        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.clip_norm).item()
-        top_LH = torch.stack(tops).amax(0)
-        result = StepResult(loss, norm, batch.num_targets, top_LH.max().item())
+            tally.add(output, summed)
+        return tally.reduced()
+
+    def _is_good(self, reduced: Reduced, norm: Tensor) -> Tensor:
+        """As `_fault` judges, without reading: a single bool."""
+        numbers = torch.isfinite(reduced.summed_P).all() & torch.isfinite(norm)
+        usual = self._usual_norm()
+        return numbers if usual is None else numbers & (norm.double() <= self.config.spike * usual)
+
+    def _update(self, reduced: Reduced, taken: Tensor | None) -> dict[str, Tensor]:
+        """Move weights and router biases; what is measured of it. `taken`: see `MuonAdamW.step`."""
+        self.optimizer.step(taken=taken)
+        told = {"update_rms": self.optimizer.update_rms}
+        if (tau := self.config.qk_clip_tau) is not None:
+            top_LH = reduced.max_logit_LH
+            clipped = qk_clip(self.model, self.optimizer, top_LH, tau=tau, taken=taken)
+            told["clipped_heads"] = clipped.heads
+        told["rotary_key_norm"] = rotary_key_norm(self.model)
+        if reduced.load_LE.numel():
+            told["load_excess"] = load_excess(reduced.load_LE)
+            if rate := self.config.balance_rate:
+                move_router_bias(self.model, reduced.load_LE, rate=rate, taken=taken)
+            told["bias_max"] = torch.stack(router_biases(self.model)).abs().max()
+        return told
+
+    def _result(self, told: dict[str, list[float]], total: int, targets: int) -> StepResult:
+        loss = sum(summed / total for summed in told["summed"])
+        (norm,), (top,) = told["norm"], told["top"]
+        result = StepResult(loss, norm, targets, top)
         fault = self._fault(loss, norm)
         if math.isfinite(norm):  # a spike's, too: else a rise that lasts is skipped for good
             self.norms.append(norm)
         if fault:
             result.skipped, result.why_skipped = fault
-        else:
-            self.optimizer.step()
-            self._after(result, top_LH, load_LE)
+            if self.model.compute_path is ComputePath.DEVICE:
+                self.optimizer.forget_step()
+            return result
+        after = {name: told[name][0] for name in AFTER if name in told}
+        result = replace(result, **after)
+        result.clipped_heads = int(result.clipped_heads)
         return result
 
     def _fault(self, loss: float, norm: float) -> StepFault | None:
         if not (math.isfinite(loss) and math.isfinite(norm)):
             return StepFault("no_number", f"loss {loss:g}, gradient norm {norm:g}")
-        if len(self.norms) >= BEFORE_JUDGING:
-            usual = statistics.median(self.norms)
-            if norm > self.config.spike * usual:
-                times = f"{norm / usual:.3g} times the usual {usual:.3g}"
-                return StepFault("spike", f"gradient norm {norm:.3g}, {times}")
+        usual = self._usual_norm()
+        if usual is not None and norm > self.config.spike * usual:
+            times = f"{norm / usual:.3g} times the usual {usual:.3g}"
+            return StepFault("spike", f"gradient norm {norm:.3g}, {times}")
         return None
 
-    def _after(self, result: StepResult, top_LH: Tensor, load_LE: Tensor | None) -> None:
-        result.update_rms = self.optimizer.last_update_rms
-        if self.config.qk_clip_tau is not None:
-            clipped = qk_clip(self.model, self.optimizer, top_LH, tau=self.config.qk_clip_tau)
-            result.clipped_heads = clipped.heads
-        result.rotary_key_norm = rotary_key_norm(self.model)
-        if load_LE is not None and load_LE.numel():
-            result.load_excess = load_excess(load_LE)
-            if self.config.balance_rate:
-                move_router_bias(self.model, load_LE, rate=self.config.balance_rate)
-            biases = [b for n, b in self.model.named_buffers() if n.endswith("correction_bias")]
-            result.bias_max = max(b.abs().max().item() for b in biases)
-
-
-def _micro_batches(batch: PackedBatch, rows: int) -> Sequence[PackedBatch]:
-    return [PackedBatch(*parts) for parts in zip(*(t.split(rows) for t in batch), strict=True)]
+    def _usual_norm(self) -> float | None:
+        """None as long as there are too few to judge by."""
+        return statistics.median(self.norms) if len(self.norms) >= BEFORE_JUDGING else None

@@ -25,12 +25,12 @@ from trainer.data.conversations import TrainingConversation, conversation_of
 from trainer.data.declarations import DEEPEST, STYLES, TEMPLATE, Style, declare, style_of
 from trainer.data.sources import CorpusConfig, samples_of
 from trainer.data.tokenizer import CALLS, SPECIAL, Tokenizer, load_tokenizer, train_tokenizer
-from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model
+from trainer.model.initialization import new_decoder
 
 
 def exported(folder: Path, tokenizer: Tokenizer, style: Style) -> PreTrainedTokenizerBase:
-    model = Decoder(small(vocab_size=tokenizer.size))
+    model = new_decoder(small(vocab_size=tokenizer.size))
     export_model(model, folder, tokenizer, declarations=style)
     return AutoTokenizer.from_pretrained(folder)
 

@@ -34,8 +34,8 @@ from trainer.evaluation.scoring import (
 from trainer.inference.enforcer import AnswerGrammar
 from trainer.inference.policies import ModelPolicy, NearestExample, PolicyRequest, num_calls
 from trainer.inference.sampler import Sampling
-from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model
+from trainer.model.initialization import new_decoder
 from trainer.training.loop import tokenizer_of
 
 
@@ -166,13 +166,13 @@ def model(dataset: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         update={"vocab_size": tokenizer.size, "max_positions": 4096}
     )
     folder = tmp_path_factory.mktemp("model") / "model"
-    export_model(Decoder(shape), folder)
+    export_model(new_decoder(shape), folder)
     tokenizer.save(folder)
     return folder
 
 
 def test_models_that_cannot_answer_are_refused(model: Path, tmp_path: Path) -> None:
-    export_model(Decoder(CONFIGS["plain"]), tmp_path / "narrow")
+    export_model(new_decoder(CONFIGS["plain"]), tmp_path / "narrow")
     load_tokenizer(model).save(tmp_path / "narrow")
     with pytest.raises(ConfigError, match=r"the tokenizer has \d+ tokens, the model only 97"):
         ModelPolicy(tmp_path / "narrow")

@@ -13,7 +13,7 @@ from tests.examples import examples
 from tests.trainer.configs import CONFIGS
 from trainer.inference.drawing import Sampling, draw, sampling_logprobs, uniform_of
 from trainer.inference.sampler import Sampler
-from trainer.model.decoder import Decoder
+from trainer.model.initialization import new_decoder
 
 NEVER = 10**6
 
@@ -90,7 +90,7 @@ class Even:
 def test_logprobs_are_those_of_the_training_forward(name: str) -> None:
     """fp32, within 1e-4: the cache reads by other products than training does."""
     torch.manual_seed(0)
-    model = Decoder(CONFIGS[name]).eval()
+    model = new_decoder(CONFIGS[name]).eval()
     prompts = [[3, 1, 4, 1, 5], [9, 2, 6]]
     sampling = Sampling(temperature=1.4, top_p=0.8, max_tokens=12)
     for guides in (None, [Even(), Even()]):

@@ -19,7 +19,7 @@ from trainer.data.tokenizer import SPECIAL, Tokenizer, train_tokenizer
 from trainer.inference.drawing import Sampling
 from trainer.inference.enforcer import AnswerGrammar, Enforcer
 from trainer.inference.sampler import Sampler
-from trainer.model.decoder import Decoder
+from trainer.model.initialization import new_decoder
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -341,7 +341,7 @@ def test_an_untrained_model_writes_valid_calls_only(
 ) -> None:
     torch.manual_seed(0)
     config = CONFIGS["plain"].model_copy(update={"vocab_size": tokenizer.size})
-    model = Decoder(config.model_copy(update={"max_positions": 2048})).eval()
+    model = new_decoder(config.model_copy(update={"max_positions": 2048})).eval()
     asked = encode_chat(tokenizer, [{"role": "user", "content": "Weather?"}], TOOLS).ids
     prompts = [asked + prompt_for_answer(tokenizer)] * 6
     guides = [grammar.enforcer(TOOLS, max_calls=2) for _ in prompts]
@@ -387,6 +387,6 @@ class Mute:
 
 def test_a_guide_that_allows_nothing_is_an_error_and_no_endless_loop() -> None:
     torch.manual_seed(0)
-    sampler = Sampler(Decoder(CONFIGS["plain"]).eval(), slots=1)
+    sampler = Sampler(new_decoder(CONFIGS["plain"]).eval(), slots=1)
     with pytest.raises(ConfigError, match="no token of the vocabulary"):
         sampler.generate([[1, 2]], Sampling(), stop=0, guides=[Mute()])

@@ -18,6 +18,7 @@ from trainer.inference.routes import routes_of
 from trainer.inference.sampler import AnswerDraft
 from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model, import_model
+from trainer.model.initialization import new_decoder
 
 TOOLS: list[dict[str, Any]] = [
     {
@@ -51,7 +52,7 @@ def folders(tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> l
         torch.manual_seed(seed)
         shape = small(vocab_size=tokenizer.size, max_positions=2048, init_std=0.05)
         folder = tmp_path_factory.mktemp(f"model_{seed}")
-        export_model(Decoder(shape), folder)
+        export_model(new_decoder(shape), folder)
         tokenizer.save(folder)
         made.append(folder)
     return made

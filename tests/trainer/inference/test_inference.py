@@ -11,13 +11,14 @@ from trainer.inference.drawing import Sampling
 from trainer.inference.sampler import Sampler
 from trainer.model.cache import LatentCache
 from trainer.model.decoder import Decoder
+from trainer.model.initialization import new_decoder
 
 NEVER = 10**6
 
 
 def model_of(name: str) -> Decoder:
     torch.manual_seed(0)
-    return Decoder(CONFIGS[name]).eval()
+    return new_decoder(CONFIGS[name]).eval()
 
 
 def prompts_of(*lengths: int) -> list[list[int]]:
@@ -98,7 +99,7 @@ def test_top_p_draws_only_from_the_likeliest() -> None:
 
 
 def test_prompts_that_do_not_fit_are_refused() -> None:
-    sampler = Sampler(Decoder(small()), slots=1, tokens=8)
+    sampler = Sampler(new_decoder(small()), slots=1, tokens=8)
     for prompt in ([], [1] * 8):
         with pytest.raises(ConfigError, match="a slot holds 8"):
             sampler.generate([prompt], stop=NEVER)

@@ -17,8 +17,8 @@ from trainer.inference.loading import bytes_needed, load_sampler
 from trainer.inference.sampler import Sampler
 from trainer.model.cache import LatentCache
 from trainer.model.config import PRESETS, TransformerConfig
-from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model, hf_config
+from trainer.model.initialization import new_decoder
 
 CPU = torch.device("cpu")
 
@@ -30,7 +30,7 @@ def tokenizer() -> Tokenizer:
 
 def folder_of(path: Path, shape: TransformerConfig, tokenizer: Tokenizer) -> Path:
     torch.manual_seed(0)
-    export_model(Decoder(shape.model_copy(update={"vocab_size": tokenizer.size})), path)
+    export_model(new_decoder(shape.model_copy(update={"vocab_size": tokenizer.size})), path)
     tokenizer.save(path)
     return path
 
@@ -54,7 +54,7 @@ def test_too_little_memory_is_told_before_weights_are_read(
 
 def test_the_estimate_has_the_weights_and_the_cache_as_they_are() -> None:
     shape = small()
-    weights = sum(t.nbytes for t in Decoder(shape).parameters())
+    weights = sum(t.nbytes for t in new_decoder(shape).parameters())
     for slots, tokens in ((1, 256), (8, 64)):
         made = LatentCache(shape, slots=slots, tokens=tokens, device=CPU, dtype=torch.float32)
         held = weights + made.latent_LBSC.nbytes + made.key_LBSR.nbytes
@@ -112,7 +112,7 @@ def test_a_gpu_answers_as_a_cpu_does(tokenizer: Tokenizer, tmp_path: Path) -> No
 
 
 def test_a_model_of_damaged_weights_is_no_traceback() -> None:
-    model = Decoder(small()).eval()
+    model = new_decoder(small()).eval()
     with torch.no_grad():
         model.lm_head.weight.fill_(torch.nan)
     with pytest.raises(ConfigError, match=r"logits are no numbers"):

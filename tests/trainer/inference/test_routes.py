@@ -7,7 +7,7 @@ from tests.trainer.configs import CONFIGS
 from trainer.inference.drawing import Sampling
 from trainer.inference.routes import ROUTE_DTYPE, routes_of
 from trainer.inference.sampler import Sampler
-from trainer.model.decoder import Decoder
+from trainer.model.initialization import new_decoder
 
 NEVER = 10**6
 
@@ -20,7 +20,7 @@ def test_routes_are_those_of_training_however_tokens_were_read(
     weights leave no near tie that rounding could turn."""
     monkeypatch.setattr("trainer.inference.sampler.READ_TOKENS", 24)
     torch.manual_seed(0)
-    model = Decoder(CONFIGS[name]).eval()
+    model = new_decoder(CONFIGS[name]).eval()
     sampler = Sampler(model, slots=2, routes=True)
     first = [[5, 6, 7], [*range(40)], [9, 8, 7, 6, 5, 4]]
     longer = [[*range(40), 90, 91], [5, 6, 7]]

@@ -13,6 +13,7 @@ from trainer.inference.sampler import Sampler
 from trainer.inference.weights import checksum_of, load_weights
 from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model
+from trainer.model.initialization import new_decoder
 
 NEVER = 10**6
 PROMPT = [3, 1, 4, 1, 5, 9, 2, 6]
@@ -20,7 +21,7 @@ PROMPT = [3, 1, 4, 1, 5, 9, 2, 6]
 
 def model_of(seed: int, **other: Any) -> Decoder:
     torch.manual_seed(seed)
-    return Decoder(small(**other)).eval()
+    return new_decoder(small(**other)).eval()
 
 
 def greedy(sampler: Sampler) -> list[int]:
@@ -83,7 +84,7 @@ def test_weights_that_do_not_fit_change_nothing(
 def test_a_folder_of_another_model_or_a_damaged_one_changes_nothing(tmp_path: Path) -> None:
     sampler = Sampler(model_of(0))
     first = greedy(sampler)
-    export_model(Decoder(CONFIGS["two_shared"]), tmp_path / "other")
+    export_model(new_decoder(CONFIGS["two_shared"]), tmp_path / "other")
     with pytest.raises(ConfigError, match="a model of another config"):
         load_weights(sampler, tmp_path / "other", 1)
     export_model(model_of(1), tmp_path / "damaged")

@@ -1,6 +1,7 @@
 """What has its gradients written out gives what torch's own operations give, value and gradient."""
 
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -9,10 +10,8 @@ from torch import Tensor
 
 from tests.trainer.configs import small
 from trainer.data.packing import IGNORE
-from trainer.model import blocked
-from trainer.model.blocked import attend, blocks_of
-from trainer.model.decoder import Decoder
-from trainer.model.experts import grouped_product
+from trainer.model.cpu import attend, blocked, blocks_of, grouped_swiglu
+from trainer.model.initialization import new_decoder
 from trainer.model.norm import RmsNorm
 from trainer.training import loss
 from trainer.training.loss import summed_loss
@@ -61,15 +60,17 @@ def test_keys_before_the_first_document_of_a_block_are_not_touched() -> None:
 
 
 @pytest.mark.parametrize("ends", [(2, 5, 9), (0, 9, 9), (9, 9, 9)])
-def test_grouped_products_are_products_of_groups(ends: tuple[int, ...]) -> None:
+def test_a_grouped_network_is_one_for_each_group(ends: tuple[int, ...]) -> None:
     torch.manual_seed(0)
-    rows, stack = torch.randn(9, 4), torch.randn(3, 5, 4)
+    counts = [b - a for a, b in zip((0, *ends), ends, strict=False)]
+    rows, down = torch.randn(9, 4), torch.randn(3, 4, 5)
+    gate, up = torch.randn(3, 5, 4), torch.randn(3, 5, 4)
 
-    def one_by_one(rows: Tensor, stack: Tensor) -> Tensor:
-        parts = zip((0, *ends), ends, stack, strict=False)
-        return torch.cat([rows[a:b] @ matrix.T for a, b, matrix in parts])
+    def one_by_one(rows: Tensor, gate: Tensor, up: Tensor, down: Tensor) -> Tensor:
+        parts = zip(rows.split(counts), gate, up, down, strict=True)
+        return torch.cat([(F.silu(x @ g.T) * (x @ u.T)) @ d.T for x, g, u, d in parts])
 
-    agree(lambda rows, stack: grouped_product(rows, stack.mT, ends=ends), one_by_one, rows, stack)
+    agree(partial(grouped_swiglu, counts=counts), one_by_one, rows, gate, up, down)
 
 
 def test_the_norm_is_torch_s() -> None:
@@ -89,7 +90,7 @@ def test_the_norm_is_torch_s() -> None:
 def test_the_loss_in_stretches_is_the_loss(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loss, "TOKENS", tokens)
     torch.manual_seed(0)
-    model = Decoder(small())
+    model = new_decoder(small())
     targets = torch.randint(0, 97, (2, 6))
     targets[0, 2:4] = IGNORE
 

@@ -12,13 +12,13 @@ from trainer.model.attention import LatentAttention
 from trainer.model.config import PRESETS, TransformerConfig, YarnConfig, length_restoring_scale
 from trainer.model.decoder import Decoder
 from trainer.model.experts import Experts, Routed
+from trainer.model.initialization import new_decoder
 from trainer.model.rotary import inverse_frequencies, softmax_scale
 from trainer.model.size import size_of, train_flops_per_token
 
 
 def model_of(config: TransformerConfig, seed: int = 0) -> Decoder:
-    torch.manual_seed(seed)
-    return Decoder(config)
+    return new_decoder(config, seed)
 
 
 def ids_of(rows: int, length: int, seed: int = 0) -> torch.Tensor:

@@ -17,14 +17,17 @@ from trainer.model.config import PRESETS, TransformerConfig
 from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model, import_model
 from trainer.model.hf_config import config_of_hf, hf_config
+from trainer.model.initialization import new_decoder
 
 assert_close = partial(torch.testing.assert_close, rtol=2e-4, atol=2e-5)
 """But for the rounding of fp32 in another order."""
 
 
 def random_model(config: TransformerConfig) -> Decoder:
-    torch.manual_seed(1)
-    model = Decoder(config)
+    """With weights by which fp32 itself leaves room for the comparison: either implementation is up
+    to 6e-5 away from float64 with others."""
+    torch.manual_seed(7)
+    model = new_decoder(config, 7)
     for name, value in model.state_dict().items():
         if name.endswith("layernorm.weight") or name.endswith("norm.weight"):
             value.uniform_(0.5, 1.5)

@@ -11,6 +11,7 @@ from tests.trainer.configs import CONFIGS, small
 from tests.trainer.optim import reference
 from trainer.model.cache import LatentCache
 from trainer.model.decoder import Decoder
+from trainer.model.initialization import new_decoder
 from trainer.optim import muon
 from trainer.optim.balance import load_excess, move_router_bias
 from trainer.optim.muon import Blocks, MuonAdamW, OptimizerConfig, optimizer_of, set_lr
@@ -179,7 +180,7 @@ def test_matrices_that_cannot_be_split_are_refused() -> None:
 
 
 def test_each_parameter_has_its_optimiser() -> None:
-    model = Decoder(small())
+    model = new_decoder(small())
     optimizer = optimizer_of(model, OptimizerConfig(split_heads=True), lr=LR)
     names = {id(p): n for n, p in model.named_parameters()}
     by_blocks = {
@@ -198,7 +199,7 @@ def test_each_parameter_has_its_optimiser() -> None:
 
 def clipped_model(name: str) -> tuple[Decoder, MuonAdamW, torch.Tensor]:
     torch.manual_seed(3)
-    model = Decoder(CONFIGS[name]).double()
+    model = new_decoder(CONFIGS[name]).double()
     model.inverse_frequencies = model.inverse_frequencies.double()
     ids = torch.randint(0, 97, (2, 20))
     return model, optimizer_of(model, lr=LR), ids
@@ -267,7 +268,7 @@ def test_a_strange_maximum_spoils_no_weight(other: float) -> None:
 
 def test_clipping_reaches_masters_and_copies() -> None:
     torch.manual_seed(0)
-    model = Decoder(small()).bfloat16()
+    model = new_decoder(small()).bfloat16()
     optimizer = optimizer_of(model, lr=LR)
     for p in model.parameters():
         p.grad = torch.zeros_like(p)
@@ -284,7 +285,7 @@ def test_clipping_reaches_masters_and_copies() -> None:
 def test_generation_sees_what_was_clipped() -> None:
     """The halves of `kv_b_proj` that a single new token is multiplied with are read anew."""
     torch.manual_seed(0)
-    model = Decoder(small())
+    model = new_decoder(small())
     ids = torch.randint(0, 97, (1, 12))
     qk_clip(model, optimizer_of(model, lr=LR), torch.full((3, 2), 1e4), tau=1.0)
     cache = LatentCache(
@@ -296,7 +297,7 @@ def test_generation_sees_what_was_clipped() -> None:
 
 
 def test_what_is_left_to_grow_is_told() -> None:
-    model = Decoder(small())
+    model = new_decoder(small())
     before = rotary_key_norm(model)
     qk_clip(model, optimizer_of(model, lr=LR), torch.full((3, 2), 400.0), tau=100.0)
     assert rotary_key_norm(model) == before
@@ -322,7 +323,7 @@ def test_stacks_are_bounded_and_change_nothing(monkeypatch: pytest.MonkeyPatch) 
 
 def test_momentum_is_left_alone() -> None:
     torch.manual_seed(0)
-    model = Decoder(small())
+    model = new_decoder(small())
     optimizer = optimizer_of(model, lr=LR)
     model(torch.randint(0, 97, (1, 10))).hidden_BTD.sum().backward()
     optimizer.step()
@@ -340,7 +341,7 @@ def biases_of(model: Decoder) -> list[torch.Tensor]:
 
 
 def test_bias_moves_towards_idle_experts_and_keeps_its_mean() -> None:
-    model = Decoder(small())
+    model = new_decoder(small())
     load = torch.tensor([[10, 0, 5, 5, 5, 5, 5, 5], [5] * 8])
     move_router_bias(model, load, rate=0.01)
     first, second = biases_of(model)
@@ -353,7 +354,7 @@ def test_bias_moves_towards_idle_experts_and_keeps_its_mean() -> None:
 @pytest.mark.slow
 def test_bias_evens_out_a_router_that_favours_one_expert() -> None:
     torch.manual_seed(0)
-    model = Decoder(small(init_std=0.02))
+    model = new_decoder(small(init_std=0.02))
     for bias in biases_of(model):
         bias[3] = 0.5
     ids = torch.randint(0, 97, (4, 60))
@@ -399,6 +400,6 @@ def test_a_schedule_cannot_begin_with_a_decay_from_nowhere() -> None:
 
 
 def test_lr_is_set_for_every_group(tmp_path: Path) -> None:
-    optimizer = optimizer_of(Decoder(small()), lr=LR)
+    optimizer = optimizer_of(new_decoder(small()), lr=LR)
     set_lr(optimizer, 0.5)
     assert {group["lr"] for group in optimizer.param_groups} == {0.5}

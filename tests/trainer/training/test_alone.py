@@ -48,6 +48,7 @@ import torch
 from tests_shape import small
 from trainer.data.corpus import make_corpus
 from trainer.model.decoder import Decoder
+from trainer.model.initialization import new_decoder
 from trainer.optim.muon import optimizer_of
 from trainer.data.packing import Packer
 from trainer.training.settings import DataConfig, TrainConfig
@@ -61,7 +62,7 @@ sources = (CorpusConfig(path=str(folder / "rows.jsonl")),)
 data = DataConfig(sources=sources, row_tokens=32, batch_rows=2, micro_rows=1)
 tokenizer = train_tokenizer(["twice one is two"], vocab_size=300)
 corpus = make_corpus(sources, tokenizer, folder / "tokens")
-model = Decoder(small(vocab_size=tokenizer.size))
+model = new_decoder(small(vocab_size=tokenizer.size))
 config = TrainConfig(out="none", data=data, shape=model.config)
 stepper = Stepper(model, optimizer_of(model, lr=0.01), config)
 batches = Packer(corpus, 32, seed=0, pad=0).batches(2)

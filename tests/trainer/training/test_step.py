@@ -9,7 +9,7 @@ import torch
 from tests.trainer.small_run import SHAPE
 from trainer.data.packing import IGNORE, PackedBatch
 from trainer.data.sources import CorpusConfig
-from trainer.model.decoder import Decoder
+from trainer.model.initialization import new_decoder
 from trainer.optim.muon import optimizer_of
 from trainer.training.settings import DataConfig, TrainConfig
 from trainer.training.step import BEFORE_JUDGING, REMEMBERED, Stepper
@@ -23,14 +23,14 @@ def batch_of(seed: int, rows_: int = 4) -> PackedBatch:
     return PackedBatch(ids, targets, torch.zeros_like(ids))
 
 
+def config_of(tmp_path: Path, *, micro_rows: int = 4, **other: Any) -> TrainConfig:
+    data = DataConfig(sources=(CorpusConfig(path="-"),), batch_rows=4, micro_rows=micro_rows)
+    return TrainConfig(out=str(tmp_path), data=data, **other)
+
+
 def stepper_of(tmp_path: Path, **other: Any) -> Stepper:
-    torch.manual_seed(0)
-    model = Decoder(SHAPE)
-    data = DataConfig(
-        sources=(CorpusConfig(path="-"),), batch_rows=4, micro_rows=other.pop("micro_rows", 4)
-    )
-    config = TrainConfig(out=str(tmp_path), data=data, **other)
-    return Stepper(model, optimizer_of(model, lr=1e-2), config)
+    model = new_decoder(SHAPE)
+    return Stepper(model, optimizer_of(model, lr=1e-2), config_of(tmp_path, **other))
 
 
 @pytest.mark.slow

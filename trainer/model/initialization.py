@@ -1,0 +1,45 @@
+"""First weights, apart from building: `Decoder(config)` has shapes, `initialize` gives numbers.
+
+So a model can be built on the meta device, given memory where it is to live, and drawn there, with
+no copy anywhere else. Every matrix has a generator of its own, seeded by (seed, name, place in its
+stack): the numbers hang neither on the order nor on which of the matrices this process holds. They
+do hang on the kind of device and on the dtype, since generators differ.
+"""
+
+import torch
+from torch import Tensor
+
+from records.seeds import seed_of
+from trainer.model.config import TransformerConfig
+from trainer.model.decoder import Decoder
+
+
+def new_decoder(config: TransformerConfig, seed: int = 0) -> Decoder:
+    """A model with first weights, in torch's default dtype, on torch's default device."""
+    model = Decoder(config)
+    initialize(model, seed)
+    return model
+
+
+@torch.no_grad()
+def initialize(model: Decoder, seed: int) -> None:
+    """Give every parameter and buffer the value that training starts from: matrices normal numbers,
+    norms 1, router biases 0."""
+    for name, parameter in model.named_parameters():
+        draw(parameter, name, seed=seed, std=model.config.init_std)
+    for name, buffer in model.named_buffers():
+        if name.endswith("e_score_correction_bias"):
+            buffer.zero_()
+    model.reset_frequencies()
+
+
+def draw(parameter: Tensor, name: str, *, seed: int, std: float, first: int = 0) -> None:
+    """First value of one parameter, in place. Of a stack of matrices, `first` is the place in the
+    whole stack of the first one that `parameter` holds."""
+    if parameter.ndim < 2:
+        parameter.fill_(1.0)
+        return
+    matrices = parameter if parameter.ndim == 3 else parameter[None]
+    for place, matrix in enumerate(matrices, first):
+        generator = torch.Generator(matrix.device).manual_seed(seed_of(str(seed), name, place))
+        matrix.normal_(std=std, generator=generator)
