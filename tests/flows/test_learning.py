@@ -47,14 +47,16 @@ def test_sft_trains_on_a_dataset_and_shows_what_came_of_it(
     done, unscored = asyncio.run(sft(config_of(tmp_path, tmp_path / "data")))
     assert (done.steps, unscored) == (4, None)
     AutoModelForCausalLM.from_pretrained(done.folder / "model")
-    longer, _ = asyncio.run(sft(config_of(tmp_path, tmp_path / "data", steps=6)))
+    further = config_of(tmp_path, tmp_path / "data", steps=6)
+    longer, _ = asyncio.run(sft(further.model_copy(update={"extend": "hold"})))
     assert longer.steps == 6
     found = sorted(post(prefect_url, "/artifacts/filter"), key=lambda a: a["created"])
     newest = {a["key"]: a for a in found if a["key"]}
     assert [row["step"] for row in json.loads(newest["metrics"]["data"])][-1] == 6
     summary = newest["trained-model"]["data"]
     assert "curves.html" in summary
-    assert "6 steps, the first 4 of them before" in summary
+    assert summary.startswith("**6 steps, loss ")
+    assert "; the first 4 steps were taken before.**" in summary
     assert "- rows: 6 learnt from; left out: 2 held_out" in summary
     assert [row["count"] for row in json.loads(newest["rows-and-steps"]["data"])] == [6, 2, 6]
     assert newest["curves"]["data"].count("](data:image/svg+xml;base64,") == len(PLOTS)
