@@ -94,6 +94,15 @@ def test_a_run_that_fails_shows_what_it_came_to(
     assert any(line.startswith("going on from step 2: ") for line in said)
     assert any(line.startswith("step 3  loss ") for line in said)
 
+    monkeypatch.setattr(Stepper, "_fault", lambda *_: StepFault("no_number", "loss nan"))
+    other = {"out": str(tmp_path / "diverging"), "bad_step": "skip", "max_bad_steps": 2}
+    with pytest.raises(SynthError, match="2 steps in a row were skipped"):
+        asyncio.run(pretrain(config.model_copy(update=other)))
+    name = f"pretrain-{other['out']}"
+    failed = flow_runs(prefect_url, name)[name]
+    assert "no model is exported" in failed["state"]["message"]
+    assert "trained-model" not in artifacts(prefect_url, failed["id"])
+
 
 def counted(artifact: dict[str, Any]) -> list[tuple[str, str, int]]:
     return [(row["of"], row["why"], row["count"]) for row in json.loads(artifact["data"])]

@@ -1,5 +1,6 @@
 """How a run ends: with a model of its own, or with an error that says why there is none."""
 
+import json
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from trainer.data.declarations import Style
 from trainer.data.tokenizer import Tokenizer
 from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model
-from trainer.training.checkpoints import checked, checkpoints_in
+from trainer.training.checkpoints import STATE, checkpoints_in
 from trainer.training.run_folder import CHECKPOINTS, MODEL
 from trainer.training.step import FAULTS, StepResult
 
@@ -92,7 +93,7 @@ def _last_good(folder: Path) -> str:
     found = checkpoints_in(folder / CHECKPOINTS)
     if not found:
         return "No checkpoint was written before"
-    loss = checked(found[-1])["state"]["loss"]
+    loss = json.loads((found[-1] / STATE).read_text())["state"]["loss"]
     return f"The last good checkpoint is {found[-1]}, with a loss of {loss:.4g}"
 
 

@@ -76,6 +76,8 @@ class TrainingRun:
         self._resume()
         self.plan = plan_of(config, self.plan, self.done)
         self.rates = learning_rates(config, self.plan)
+        if config.schedule is None and config.steps < (planned := self.plan[-1].steps):
+            log.info("ends at step %d of %d, without the rest of its decay", config.steps, planned)
 
     @property
     def stopped_early(self) -> bool:
