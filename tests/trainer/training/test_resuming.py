@@ -21,8 +21,7 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 MOMENTS = (
     "tokenising",
-    "first_checkpoint",
-    "later_checkpoint",
+    "checkpoint",
     "removing",
     "half_a_line",
     "validating",
@@ -58,11 +57,10 @@ def arrange(moment):
     calls = []
     if moment == "tokenising":
         corpus._Writer._flush = die
-    elif moment.endswith("checkpoint"):
-        wanted = 1 if moment.startswith("first") else 2
+    elif moment == "checkpoint":
         named = lambda path, _: path.name == "state.json"
-        count = lambda *given: named(*given) and not calls.append(1) and len(calls) == wanted
-        checkpoints.write_atomic = dying(write, count)
+        second = lambda *given: named(*given) and not calls.append(1) and len(calls) == 2
+        checkpoints.write_atomic = dying(write, second)
     elif moment == "removing":
         plain = checkpoints.shutil.rmtree
         def half(path, *given, **named):
@@ -132,8 +130,7 @@ def test_a_run_killed_at_any_moment_goes_on_to_the_same_end(data: Path, tmp_path
         assert left == ["step-00000006"], moment
     assert begun == {
         "tokenising": 0,
-        "first_checkpoint": 0,
-        "later_checkpoint": 2,
+        "checkpoint": 2,
         "removing": 4,
         "half_a_line": 4,
         "validating": 2,
