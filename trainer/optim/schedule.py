@@ -67,7 +67,7 @@ WARMUP, DECAY, FLOOR = 0.02, 0.3, 0.1
 REWARMING = 0.1
 """Share of the new steps over which a rate that had decayed rises again."""
 
-Extension = Literal["hold", "redecay"]
+RateExtension = Literal["hold", "redecay"]
 """How the rate goes on where a run takes more steps than its schedule was made for."""
 
 
@@ -92,7 +92,7 @@ def wsd(
     )
 
 
-def extended(schedule: Schedule, tokens: int, way: Extension, *, peak: float) -> Schedule:
+def extended(schedule: Schedule, tokens: int, way: RateExtension, *, peak: float) -> Schedule:
     """The schedule with so many tokens more behind it; up to its end nothing of it changes.
 
     With r for the rate at its end, x for tokens behind it, n for `tokens`, and d = DECAY n:

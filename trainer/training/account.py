@@ -12,7 +12,7 @@ from trainer.data.corpus import LEFT_OUT, open_corpus
 from trainer.training.metrics import MetricsLine, read_metrics
 from trainer.training.run_folder import TOKENS, known_settings
 from trainer.training.step import FAULTS
-from trainer.training.validation import Split, split_of
+from trainer.training.validation import SplitCorpus, split_of
 
 VALIDATION = "validation"
 
@@ -39,7 +39,7 @@ def account_of(folder: Path) -> list[AccountLine]:
     return account(split_of(tokens, open_corpus(tokens), share), read_metrics(folder))
 
 
-def account(split: Split, lines: Sequence[MetricsLine]) -> list[AccountLine]:
+def account(split: SplitCorpus, lines: Sequence[MetricsLine]) -> list[AccountLine]:
     """As `account_of`, of what was read from there."""
     skipped: dict[str, list[int]] = {}
     for line in lines:

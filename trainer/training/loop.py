@@ -37,7 +37,7 @@ from trainer.training.run_folder import (
 )
 from trainer.training.settings import TrainConfig, check_memory
 from trainer.training.training_run import TrainingRun
-from trainer.training.validation import Split, split_of
+from trainer.training.validation import SplitCorpus, split_of
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ def _train(
     )
 
 
-def _draw(config: TrainConfig, split: Split, device: torch.device) -> None:
+def _draw(config: TrainConfig, split: SplitCorpus, device: torch.device) -> None:
     lines = read_metrics(config.folder)
     about = (
         f"{config.steps:,} steps of {config.step_tokens:,} tokens, padding included, on {device}"
@@ -186,7 +186,7 @@ def _model(config: TrainConfig, shape: Decoder, device: torch.device) -> Decoder
     return model
 
 
-def _tell(split: Split) -> None:
+def _tell(split: SplitCorpus) -> None:
     corpus = split.training
     left_out = ", ".join(f"{n} {why}" for why, n in corpus.left_out.items()) or "none"
     log.info(

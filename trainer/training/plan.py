@@ -10,18 +10,18 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from records.errors import ConfigError
-from trainer.optim.schedule import Extension, Schedule, extended
+from trainer.optim.schedule import RateExtension, Schedule, extended
 from trainer.training.settings import TrainConfig
 
 
-class Stretch(NamedTuple):
+class PlannedSteps(NamedTuple):
     steps: int
     """The last step of it, counted from the run's beginning."""
-    extend: Extension | None
+    extend: RateExtension | None
     """How the rate goes on from the stretch before; None for the first."""
 
 
-Plan = tuple[Stretch, ...]
+Plan = tuple[PlannedSteps, ...]
 """Stretches in their order."""
 
 
@@ -33,7 +33,7 @@ def plan_of(config: TrainConfig, known: Plan, taken: int) -> Plan:
     what their rate is. A number between the two ends the run sooner, and changes no rate.
     """
     if not known:
-        return (Stretch(config.steps, None),)
+        return (PlannedSteps(config.steps, None),)
     if config.steps < taken:
         raise ConfigError(
             f"steps = {config.steps}, but the run in {config.out} has taken {taken} steps; set "
@@ -48,7 +48,7 @@ def plan_of(config: TrainConfig, known: Plan, taken: int) -> Plan:
             "which its learning rate decays; set extend = 'hold' to go on at the last rate, or "
             "extend = 'redecay' to rise to peak_lr again and decay over the new steps"
         )
-    return (*known, Stretch(config.steps, config.extend))
+    return (*known, PlannedSteps(config.steps, config.extend))
 
 
 def learning_rates(config: TrainConfig, plan: Plan) -> Schedule:
@@ -65,4 +65,4 @@ def learning_rates(config: TrainConfig, plan: Plan) -> Schedule:
 
 def plan_from(stored: Sequence[Sequence[Any]]) -> Plan:
     """A plan as JSON has it, which knows lists alone."""
-    return tuple(Stretch(*stretch) for stretch in stored)
+    return tuple(PlannedSteps(*stretch) for stretch in stored)

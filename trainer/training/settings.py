@@ -12,7 +12,7 @@ from trainer.data.sources import CorpusConfig, ViewName
 from trainer.model.config import PRESETS, TransformerConfig
 from trainer.model.size import size_of
 from trainer.optim.muon import OptimizerConfig
-from trainer.optim.schedule import Extension, Schedule, wsd
+from trainer.optim.schedule import RateExtension, Schedule, wsd
 from trainer.training.devices import Device, refuse_what_does_not_fit, weight_dtype
 from trainer.training.loss import TOKENS as LOSS_TOKENS
 
@@ -75,7 +75,7 @@ class TrainConfig(Config):
     steps: int = Field(default=200, ge=1, le=10_000_000)
     """Optimizer steps in all. Fewer than a run began with end it sooner, at the rates that it began
     with; for more, see `extend`."""
-    extend: Extension | None = None
+    extend: RateExtension | None = None
     """For a run that goes on with more `steps` than it had: hold keeps its last learning rate,
     redecay rises to peak_lr and decays again over the new steps. None: more steps are refused, as
     nothing says what their rate is. With a `schedule`, that says it."""

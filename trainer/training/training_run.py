@@ -33,7 +33,7 @@ from trainer.training.plan import Plan, learning_rates, plan_from, plan_of
 from trainer.training.run_folder import CHECKPOINTS
 from trainer.training.settings import TrainConfig
 from trainer.training.step import AFTER, Stepper, StepResult
-from trainer.training.validation import Best, Split, Validator, best_of
+from trainer.training.validation import Best, SplitCorpus, ValidationRows, best_of
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class TrainingRun:
         config: TrainConfig,
         model: Decoder,
         corpus: str,
-        split: Split,
+        split: SplitCorpus,
         tokenizer: Tokenizer,
         device: torch.device,
     ) -> None:
@@ -57,9 +57,9 @@ class TrainingRun:
         self.config, self.model, self.device, self.corpus = config, model, device, corpus
         pad, row_tokens = tokenizer.special["[PAD]"], config.data.row_tokens
         self.packer = Packer(split.training, row_tokens, config.seed, pad)
-        self.validator: Validator | None = None
+        self.validator: ValidationRows | None = None
         if split.validation is not None:
-            self.validator = Validator(
+            self.validator = ValidationRows(
                 Packer(split.validation, row_tokens, 0, pad),
                 most_rows=config.validation.rows,
                 micro_rows=config.data.micro_rows,

@@ -26,7 +26,7 @@ FEWEST = 10
 part of what there is to learn."""
 
 
-class Split(NamedTuple):
+class SplitCorpus(NamedTuple):
     training: Corpus
     validation: Corpus | None
     """None where no document is kept for it."""
@@ -37,7 +37,7 @@ class Split(NamedTuple):
         return 0 if self.validation is None else len(self.validation.lengths)
 
 
-def split_of(folder: Path, corpus: Corpus, share: float) -> Split:
+def split_of(folder: Path, corpus: Corpus, share: float) -> SplitCorpus:
     """The corpus of a folder in two; `share` of its documents validate, at most half of them."""
     ids = pq.read_table(folder / DOCUMENTS, columns=["sample_id"])["sample_id"].to_pylist()
     lots = np.array([share_of(sample_id, "validation") for sample_id in ids])
@@ -46,12 +46,12 @@ def split_of(folder: Path, corpus: Corpus, share: float) -> Split:
         wanted = max(1, wanted)
     chosen = np.sort(np.argsort(lots, kind="stable")[: min(wanted, len(ids) // 2)])
     if not len(chosen):
-        return Split(corpus, None)
+        return SplitCorpus(corpus, None)
     kept = np.setdiff1d(np.arange(len(ids)), chosen)
     validation = _part(corpus, chosen, f"validation {share}")
     # a weight says how often a document is learnt from; here each counts once
     validation = replace(validation, weights=(1.0,) * len(corpus.weights))
-    return Split(_part(corpus, kept, f"training {share}"), validation)
+    return SplitCorpus(_part(corpus, kept, f"training {share}"), validation)
 
 
 def _part(corpus: Corpus, documents: np.ndarray, name: str) -> Corpus:
@@ -81,7 +81,7 @@ def best_of(best: Best | None, step: int, loss: float) -> Best | None:
     return best and best._replace(since=best.since + 1)
 
 
-class Validator:
+class ValidationRows:
     """The same rows of the validation documents, each time."""
 
     def __init__(self, packer: Packer, *, most_rows: int, micro_rows: int) -> None:

@@ -18,7 +18,7 @@ from trainer.training.loop import train
 from trainer.training.metrics import read_metrics
 from trainer.training.settings import TrainConfig, ValidationConfig
 from trainer.training.step import StepFault, Stepper, StepResult
-from trainer.training.validation import Validator
+from trainer.training.validation import ValidationRows
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -134,7 +134,7 @@ def test_weights_that_are_not_finite_are_neither_kept_nor_exported(
 
 
 def losses(monkeypatch: pytest.MonkeyPatch, values: Iterator[float]) -> None:
-    monkeypatch.setattr(Validator, "loss", lambda *_: next(values))
+    monkeypatch.setattr(ValidationRows, "loss", lambda *_: next(values))
 
 
 def stopping(config: TrainConfig, patience: int | None) -> TrainConfig:

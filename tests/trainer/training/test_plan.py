@@ -8,20 +8,20 @@ import pytest
 
 from records.errors import ConfigError
 from tests.trainer.small_run import config_of
-from trainer.optim.schedule import DECAY, FLOOR, REWARMING, Extension, Schedule, extended, wsd
+from trainer.optim.schedule import DECAY, FLOOR, REWARMING, RateExtension, Schedule, extended, wsd
 from trainer.training.loop import train
 from trainer.training.metrics import read_metrics
-from trainer.training.plan import Plan, Stretch, learning_rates, plan_of
+from trainer.training.plan import Plan, PlannedSteps, learning_rates, plan_of
 
 PEAK, FIRST, MORE = 2e-3, 10_000, 4_000
 
-WAYS: tuple[Extension, ...] = ("hold", "redecay")
+WAYS: tuple[RateExtension, ...] = ("hold", "redecay")
 
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("times", [1, 2])
 def test_an_extended_schedule_is_continuous_and_begins_as_before(
-    way: Extension, times: int
+    way: RateExtension, times: int
 ) -> None:
     plain = made = wsd(PEAK, FIRST)
     for _ in range(times):
@@ -47,8 +47,8 @@ def test_redecaying_is_the_formula_that_is_written_down() -> None:
     assert {held.lr_at(FIRST + n) for n in range(0, 2 * MORE, 7)} == {low}
 
 
-BEGUN: Plan = (Stretch(100, None),)
-LONGER: Plan = (*BEGUN, Stretch(200, "redecay"))
+BEGUN: Plan = (PlannedSteps(100, None),)
+LONGER: Plan = (*BEGUN, PlannedSteps(200, "redecay"))
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ LONGER: Plan = (*BEGUN, Stretch(200, "redecay"))
         (BEGUN, 40, {"steps": 40}, BEGUN),
         (BEGUN, 40, {"steps": 200, "extend": "redecay"}, LONGER),
         (LONGER, 150, {"steps": 200, "extend": None}, LONGER),
-        (LONGER, 200, {"steps": 300, "extend": "hold"}, (*LONGER, Stretch(300, "hold"))),
+        (LONGER, 200, {"steps": 300, "extend": "hold"}, (*LONGER, PlannedSteps(300, "hold"))),
         (BEGUN, 100, {"steps": 300, "schedule": wsd(PEAK, FIRST)}, BEGUN),
     ],
 )

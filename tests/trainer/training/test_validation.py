@@ -19,7 +19,7 @@ from trainer.model.size import train_flops_per_token
 from trainer.training.loop import train
 from trainer.training.metrics import Metrics, read_metrics, told
 from trainer.training.settings import ValidationConfig
-from trainer.training.validation import FEWEST, Split, Validator, best_of, split_of
+from trainer.training.validation import FEWEST, SplitCorpus, ValidationRows, best_of, split_of
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -55,7 +55,7 @@ def test_the_two_parts_make_up_the_whole(tmp_path: Path) -> None:
         assert training.num_tokens + validation.num_tokens == corpus.num_tokens
         fingerprints = {corpus.fingerprint, training.fingerprint, validation.fingerprint}
         assert len(fingerprints) == 3
-    assert split_of(tmp_path / "tokens", corpus, 0.0) == Split(corpus, None)
+    assert split_of(tmp_path / "tokens", corpus, 0.0) == SplitCorpus(corpus, None)
 
 
 def test_which_documents_validate_hangs_on_their_ids_alone(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ def test_the_loss_is_that_of_each_document_by_itself(tmp_path: Path) -> None:
     torch.manual_seed(0)
     model = Decoder(SHAPE)
     packer = Packer(corpus, 64, seed=0, pad=0)
-    validator = Validator(packer, most_rows=1000, micro_rows=3)
+    validator = ValidationRows(packer, most_rows=1000, micro_rows=3)
     total, count = 0.0, 0
     for pieces in packer.rows_of(0):
         for piece in pieces:
@@ -93,7 +93,7 @@ def test_the_loss_is_that_of_each_document_by_itself(tmp_path: Path) -> None:
             total += F.cross_entropy(logits, ids[1:], reduction="sum").item()
             count += len(ids) - 1
     assert validator.loss(model) == pytest.approx(total / count, rel=1e-5)
-    first_rows = Validator(packer, most_rows=2, micro_rows=3).loss(model)
+    first_rows = ValidationRows(packer, most_rows=2, micro_rows=3).loss(model)
     batch, _ = next(packer.batches(2))
     with torch.no_grad():
         hidden = model(batch.ids_BT, documents_BT=batch.documents_BT).hidden_BTD
