@@ -18,11 +18,11 @@ class PlannedSteps(NamedTuple):
     steps: int
     """The last step of it, counted from the run's beginning."""
     extend: RateExtension | None
-    """How the rate goes on from the stretch before; None for the first."""
+    """How the rate goes on from the steps planned before; None for the first."""
 
 
 Plan = tuple[PlannedSteps, ...]
-"""Stretches in their order."""
+"""In their order."""
 
 
 def plan_of(config: TrainConfig, known: Plan, taken: int) -> Plan:
@@ -57,7 +57,7 @@ def learning_rates(config: TrainConfig, plan: Plan) -> Schedule:
     made = begun_with.learning_rates
     if config.schedule is None:
         for before, after in pairwise(plan):
-            assert after.extend is not None  # only the first stretch has none
+            assert after.extend is not None  # only the first has none
             tokens = (after.steps - before.steps) * config.step_tokens
             made = extended(made, tokens, after.extend, peak=config.peak_lr)
     return made
@@ -65,4 +65,4 @@ def learning_rates(config: TrainConfig, plan: Plan) -> Schedule:
 
 def plan_from(stored: Sequence[Sequence[Any]]) -> Plan:
     """A plan as JSON has it, which knows lists alone."""
-    return tuple(PlannedSteps(*stretch) for stretch in stored)
+    return tuple(PlannedSteps(*planned) for planned in stored)

@@ -58,7 +58,7 @@ def test_a_run_learns_and_its_model_is_read_by_transformers(
     page = (done.folder / CURVES).read_text()
     assert page.count("<svg") >= 8
     assert "<script" not in page
-    assert not re.search(r"(src|href)=", page)
+    assert not re.search(r'(src|href)="(?!#)', page)  # but for marks within a picture
     assert list((done.folder / "tensorboard").glob("events*"))
 
 
