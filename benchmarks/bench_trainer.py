@@ -58,9 +58,9 @@ from trainer.model.initialization import initialize, new_decoder
 from trainer.model.paths import ComputePath
 from trainer.model.size import size_of, train_flops_per_token
 from trainer.optim.muon import OptimizerConfig, optimizer_of
-from trainer.training.loop import PEAK_FLOPS
 from trainer.training.settings import DataConfig, TrainConfig, bytes_needed
 from trainer.training.step import Stepper
+from trainer.training.training_run import PEAK_FLOPS
 
 LR = 1e-3
 EXPERTS = ("eager", "batched_mm", "grouped_mm")

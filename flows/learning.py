@@ -18,7 +18,8 @@ from flows.runtime.joined_run import send_logs_to_ui
 from flows.runtime.ownership import claim_this_flow_run
 from flows.runtime.training_artifacts import Curves, show_tables, summary
 from trainer.data.sources import ViewName
-from trainer.training.loop import Trained, train
+from trainer.training.ending import Trained
+from trainer.training.loop import train
 from trainer.training.metrics import MetricsLine, told
 from trainer.training.settings import TrainConfig
 
@@ -32,7 +33,8 @@ MOST_WARNINGS = 20
 
 
 async def learn(config: TrainConfig, stage: ViewName) -> Trained:
-    """Train to the end; a run that stopped goes on from its last checkpoint."""
+    """Train to the end; a run that stopped goes on from its last checkpoint. SynthError for a run
+    that has gone wrong: no model comes of it."""
     send_logs_to_ui()
     await claim_this_flow_run()
     check_paths(_paths(config))
@@ -64,9 +66,9 @@ async def training(config: TrainConfig) -> Trained:
         steps.put_nowait(None)
         await _tried(watching)
     if done.begun == done.steps:
-        log.info("all %d steps were taken before: nothing was left to do", done.steps)
+        log.info("%s: all was done before, nothing was left to do", done.words)
         await _tried(_show_all(config))
-    await _tried(aupdate_progress_artifact(progress, 100.0, f"all {done.steps:,} steps"))
+    await _tried(aupdate_progress_artifact(progress, 100.0, done.words))
     return done
 
 
@@ -98,7 +100,8 @@ async def _watch(
         if STRETCHES * step // of > stretch:
             stretch = STRETCHES * step // of
             log.info("%s", told(line))
-            await curves.draw()
+            if steps.empty():  # a picture of now: steps may be faster than drawing
+                await curves.draw()
         if 100 * step // of > percent:
             percent = 100 * step // of
             await aupdate_progress_artifact(progress, float(percent), words)

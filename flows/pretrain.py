@@ -3,7 +3,7 @@
 from prefect import flow
 
 from flows.learning import learn
-from trainer.training.loop import Trained
+from trainer.training.ending import Trained
 from trainer.training.settings import TrainConfig
 
 

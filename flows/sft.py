@@ -7,7 +7,7 @@ from prefect import flow
 from flows.learning import learn
 from flows.scoring import check_scores, scored
 from trainer.evaluation.scoring import Scored, ScoreSettings
-from trainer.training.loop import Trained
+from trainer.training.ending import Trained
 from trainer.training.settings import TrainConfig
 
 

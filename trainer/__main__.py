@@ -185,7 +185,7 @@ def _train(stage: str, path: Path, overrides: tuple[str, ...]) -> None:
     values: dict[str, Any] = read_settings(path, overrides) | {"stage": stage}
     done = train(validate_as(TrainConfig, values, where=str(path)), on_step=_tell)
     print("\n".join(as_lines(account_of(done.folder))))  # noqa: T201
-    print(f"{done.folder}: {done.steps} steps, loss {done.loss:.4f}")  # noqa: T201
+    print(f"{done.folder}: {done.words}")  # noqa: T201
 
 
 def _tell(line: dict[str, Any]) -> None:

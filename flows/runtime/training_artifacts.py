@@ -16,8 +16,9 @@ from prefect.client.schemas.actions import ArtifactUpdate
 from trainer.training.account import account_of, as_lines
 from trainer.training.curves import FILE as CURVES
 from trainer.training.curves import marked, pictures
-from trainer.training.loop import MODEL, Trained
+from trainer.training.ending import Trained
 from trainer.training.metrics import MetricsLine, read_metrics
+from trainer.training.run_folder import MODEL
 
 SHOWN = 20
 """Lines of metrics in their table, at most."""
@@ -25,11 +26,14 @@ SHOWN = 20
 COLUMNS = {
     "step": "step",
     "loss": "loss",
+    "validation_loss": "newest validation loss",
     "grad_norm": "gradient norm",
     "lr": "learning rate",
     "max_logit": "largest logit",
     "clipped_heads": "heads clipped",
+    "tokens": "tokens of documents",
     "tokens_per_s": "tokens/s",
+    "padding": "padding",
     "skipped": "skipped",
 }
 """Metric -> how the table calls it."""
@@ -75,14 +79,14 @@ async def show_tables(folder: Path) -> None:
 
 def summary(done: Trained) -> str:
     """A finished run in a few lines of markdown."""
-    begun = f", the first {done.begun:,} of them before" if done.begun else ""
+    begun = f"; the first {done.begun:,} steps were taken before" if done.begun else ""
     items = [
         *as_lines(account_of(done.folder)),
         f"model for transformers: `{(done.folder / MODEL).resolve()}`",
         f"curves: `{(done.folder / CURVES).resolve()}`",
     ]
     listed = "\n".join(f"- {item}" for item in items)
-    return f"**{done.steps:,} steps{begun}; loss {done.loss:.4f}.**\n\n{listed}\n"
+    return f"**{done.words}{begun}.**\n\n{listed}\n"
 
 
 def _drawn(folder: Path) -> str:
@@ -96,12 +100,15 @@ def _drawn(folder: Path) -> str:
 
 
 def _thinned(lines: list[MetricsLine]) -> list[dict[str, Any]]:
-    """The last line, and others at even distances before it."""
+    """The last line, and others at even distances before it, each with the newest validation."""
     every = max(1, -(-len(lines) // SHOWN))
-    return [
-        {words: _rounded(line[name]) for name, words in COLUMNS.items()}
-        for line in lines[::-1][::every][::-1]
-    ]
+    rows: list[dict[str, Any]] = []
+    newest = None
+    for line in lines:
+        newest = newest if line["validation_loss"] is None else line["validation_loss"]
+        told = line | {"validation_loss": newest}
+        rows.append({words: _rounded(told[name]) for name, words in COLUMNS.items()})
+    return rows[::-1][::every][::-1]
 
 
 def _rounded(value: Any) -> Any:

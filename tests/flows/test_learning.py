@@ -47,14 +47,16 @@ def test_sft_trains_on_a_dataset_and_shows_what_came_of_it(
     done, unscored = asyncio.run(sft(config_of(tmp_path, tmp_path / "data")))
     assert (done.steps, unscored) == (4, None)
     AutoModelForCausalLM.from_pretrained(done.folder / "model")
-    longer, _ = asyncio.run(sft(config_of(tmp_path, tmp_path / "data", steps=6)))
+    further = config_of(tmp_path, tmp_path / "data", steps=6)
+    longer, _ = asyncio.run(sft(further.model_copy(update={"extend": "hold"})))
     assert longer.steps == 6
     found = sorted(post(prefect_url, "/artifacts/filter"), key=lambda a: a["created"])
     newest = {a["key"]: a for a in found if a["key"]}
     assert [row["step"] for row in json.loads(newest["metrics"]["data"])][-1] == 6
     summary = newest["trained-model"]["data"]
     assert "curves.html" in summary
-    assert "6 steps, the first 4 of them before" in summary
+    assert summary.startswith("**6 steps, loss ")
+    assert "; the first 4 steps were taken before.**" in summary
     assert "- rows: 6 learnt from; left out: 2 held_out" in summary
     assert [row["count"] for row in json.loads(newest["rows-and-steps"]["data"])] == [6, 2, 6]
     assert newest["curves"]["data"].count("](data:image/svg+xml;base64,") == len(PLOTS)
@@ -91,6 +93,15 @@ def test_a_run_that_fails_shows_what_it_came_to(
     assert "step 4 of 4 was skipped: far too steep" in said
     assert any(line.startswith("going on from step 2: ") for line in said)
     assert any(line.startswith("step 3  loss ") for line in said)
+
+    monkeypatch.setattr(Stepper, "_fault", lambda *_: StepFault("no_number", "loss nan"))
+    other = {"out": str(tmp_path / "diverging"), "bad_step": "skip", "max_bad_steps": 2}
+    with pytest.raises(SynthError, match="2 steps in a row were skipped"):
+        asyncio.run(pretrain(config.model_copy(update=other)))
+    name = f"pretrain-{other['out']}"
+    failed = flow_runs(prefect_url, name)[name]
+    assert "no model is exported" in failed["state"]["message"]
+    assert "trained-model" not in artifacts(prefect_url, failed["id"])
 
 
 def counted(artifact: dict[str, Any]) -> list[tuple[str, str, int]]:

@@ -61,13 +61,23 @@ def _within(phase: Phase, before: float, share: float) -> float:
             return phase.to + (before - phase.to) * (1 + math.cos(math.pi * share)) / 2
 
 
+WARMUP, DECAY, FLOOR = 0.02, 0.3, 0.1
+"""Shares of a run that warm up and decay, and its last rate as a share of the peak."""
+
+REWARMING = 0.1
+"""Share of the new steps over which a rate that had decayed rises again."""
+
+RateExtension = Literal["hold", "redecay"]
+"""How the rate goes on where a run takes more steps than its schedule was made for."""
+
+
 def wsd(
     peak: float,
     total_tokens: int,
     *,
-    warmup: float = 0.02,
-    decay: float = 0.3,
-    floor: float = 0.1,
+    warmup: float = WARMUP,
+    decay: float = DECAY,
+    floor: float = FLOOR,
 ) -> Schedule:
     """Warm-up and cosine decay as shares of the whole; the last rate as a share of the peak."""
     warmup_tokens = int(warmup * total_tokens)
@@ -80,3 +90,25 @@ def wsd(
             Phase(tokens=decay_tokens, to=peak * floor, shape="cosine"),
         ),
     )
+
+
+def extended(schedule: Schedule, tokens: int, way: RateExtension, *, peak: float) -> Schedule:
+    """The schedule with so many tokens more behind it; up to its end nothing of it changes.
+
+    With r for the rate at its end, x for tokens behind it, n for `tokens`, and d = DECAY n:
+
+        hold:     lr = r
+        redecay:  lr = r + (peak - r) x / w                    x < w = REWARMING n  (re-warming)
+                  lr = peak                                    w <= x < n - d       (stable)
+                  lr = f + (peak - f) (1 + cos(pi y)) / 2      y = (x - n + d) / d, f = FLOOR peak
+
+    The rate is continuous, is r at x = 0, and at x = n is r or f.
+    """
+    last = schedule.phases[-1].to
+    if way == "hold":
+        more = (Phase(tokens=tokens, to=last),)
+    else:
+        again = wsd(peak, tokens, warmup=REWARMING)
+        rewarming = Phase(tokens=max(1, again.warmup_tokens), to=peak, shape="linear")
+        more = (rewarming, *again.phases)
+    return Schedule(warmup_tokens=schedule.warmup_tokens, phases=(*schedule.phases, *more))

@@ -8,10 +8,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from trainer.data.corpus import LEFT_OUT, Corpus, open_corpus
+from trainer.data.corpus import LEFT_OUT, open_corpus
 from trainer.training.metrics import MetricsLine, read_metrics
-from trainer.training.run_folder import TOKENS
+from trainer.training.run_folder import TOKENS, known_settings
 from trainer.training.step import FAULTS
+from trainer.training.validation import SplitCorpus, split_of
+
+VALIDATION = "validation"
+
+MEANINGS = LEFT_OUT | {VALIDATION: "kept for the validation loss"}
+"""Why a row is not learnt from -> what that means."""
 
 MOST_NAMED = 3
 """Skipped steps of a reason that are named, else only the first; the curves mark them."""
@@ -29,19 +35,21 @@ class AccountLine(NamedTuple):
 
 def account_of(folder: Path) -> list[AccountLine]:
     """Of the run in a folder. The rows of every source add up, and so do the steps so far."""
-    return account(open_corpus(folder / TOKENS), read_metrics(folder))
+    tokens, share = folder / TOKENS, known_settings(folder)["validation"]["share"]
+    return account(split_of(tokens, open_corpus(tokens), share), read_metrics(folder))
 
 
-def account(corpus: Corpus, lines: Sequence[MetricsLine]) -> list[AccountLine]:
+def account(split: SplitCorpus, lines: Sequence[MetricsLine]) -> list[AccountLine]:
     """As `account_of`, of what was read from there."""
     skipped: dict[str, list[int]] = {}
     for line in lines:
         if line["skipped"]:
             skipped.setdefault(line["skipped"], []).append(line["step"])
     taken = len(lines) - sum(map(len, skipped.values()))
-    counts = [AccountLine("rows", len(corpus.lengths), "learnt from", "", "")]
-    for reason, number in sorted(corpus.left_out.items()):
-        counts.append(AccountLine("rows", number, "left out", reason, LEFT_OUT.get(reason, "")))
+    counts = [AccountLine("rows", len(split.training.lengths), "learnt from", "", "")]
+    left_out = split.training.left_out | ({VALIDATION: split.kept} if split.kept else {})
+    for reason, number in sorted(left_out.items()):
+        counts.append(AccountLine("rows", number, "left out", reason, MEANINGS.get(reason, "")))
     counts.append(AccountLine("steps", taken, "taken", "", ""))
     for reason, steps in sorted(skipped.items()):
         words = "; ".join(filter(None, (FAULTS.get(reason), _named(steps))))

@@ -37,7 +37,7 @@ def save_checkpoint(
     folder: Path, model: Decoder, optimizer: MuonAdamW, state: Mapping[str, Any], *, step: int
 ) -> Path:
     """Write `folder/step-NNNNNNNN`; `state` is what a run needs besides tensors, as JSON values."""
-    target = folder / f"step-{step:08d}"
+    target = checkpoint_of(folder, step)
     if target.exists():
         return target
     unfinished = folder / f".{target.name}.unfinished"
@@ -55,15 +55,26 @@ def save_checkpoint(
     return target
 
 
+def checkpoint_of(folder: Path, step: int) -> Path:
+    """Where the checkpoint of a step is, or would be."""
+    return folder / f"step-{step:08d}"
+
+
 def checkpoints_in(folder: Path) -> list[Path]:
     """All checkpoints, oldest first."""
     found = folder.glob("step-*") if folder.is_dir() else ()
     return sorted(path for path in found if _NAME.fullmatch(path.name))
 
 
-def remove_old(folder: Path, *, keep: int) -> None:
+def remove_old(folder: Path, *, keep: int, spare: Path | None = None) -> None:
+    """All but the last `keep` checkpoints, and but the one that is spared."""
+    for left in folder.glob(".step-*.removed"):
+        shutil.rmtree(left)
     for path in checkpoints_in(folder)[:-keep]:
-        shutil.rmtree(path)
+        if path != spare:
+            going = folder / f".{path.name}.removed"  # a kill leaves no half of one by its name
+            path.rename(going)
+            shutil.rmtree(going)
 
 
 def load_checkpoint(path: Path, model: Decoder, optimizer: MuonAdamW) -> dict[str, Any]:
@@ -72,10 +83,12 @@ def load_checkpoint(path: Path, model: Decoder, optimizer: MuonAdamW) -> dict[st
     ConfigError for a checkpoint that is damaged or of another model; it names the one before.
     """
     content = checked(path)
-    for parameter in model.parameters():  # an optimiser has no buffers before its first step
-        optimizer.prepare(parameter)
-    tensors, _ = _tensors(model, optimizer)
     stored = json.loads((path / "model.safetensors.index.json").read_text())["weight_map"]
+    begun = {key.rpartition(".")[0] for key in stored if key.startswith("optimizer.")}
+    for name, parameter in model.named_parameters():  # it has no buffers before its first step
+        if f"optimizer.{name}" in begun:
+            optimizer.prepare(parameter)
+    tensors, _ = _tensors(model, optimizer)
     if differing := sorted(stored.keys() ^ tensors.keys()):
         raise ConfigError(
             f"{path} is of another model or optimiser: {', '.join(differing[:3])} are in one only"

@@ -1,40 +1,107 @@
-"""The curves of a run: as pictures, and as one page without scripts or anything remote."""
+"""The curves of a run: as pictures, and as one page without scripts or anything remote.
+
+matplotlib draws them. It takes a second or two to import, so it is imported where it draws.
+"""
 
 import html
+import importlib.util
+import io
+import logging
 import math
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from records.files import write_atomic
 from trainer.training.account import AccountLine
 from trainer.training.metrics import MetricsLine, column
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+log = logging.getLogger(__name__)
+
 FILE = "curves.html"
 
+LACKING = "matplotlib is not installed: no curves are drawn; the extra `curves` brings it"
+
+
+class Plot(NamedTuple):
+    """A picture with one or more metrics of the same unit."""
+
+    title: str
+    names: Mapping[str, str]
+    """Column of the metrics -> how the legend calls it, where there are several."""
+
+
 PLOTS = (
-    ("loss", "Loss, nats a learnt token"),
-    ("lr", "Learning rate"),
-    ("max_logit", "Largest attention logit"),
-    ("clipped_heads", "Heads clipped"),
-    ("rotary_key_norm", "Largest norm of a rotary key's weights"),
-    ("load_excess", "Busiest expert over its share"),
-    ("bias_max", "Largest router bias"),
-    ("update_rms", "RMS of Muon's update before lr"),
-    ("grad_norm", "Norm of the gradient"),
-    ("tokens_per_s", "Tokens a second"),
+    Plot("Loss, nats a learnt token", {"loss": "training", "validation_loss": "validation"}),
+    Plot("Learning rate", {"lr": ""}),
+    Plot("Largest attention logit", {"max_logit": ""}),
+    Plot("Heads clipped", {"clipped_heads": ""}),
+    Plot("Largest norm of a rotary key's weights", {"rotary_key_norm": ""}),
+    Plot("Busiest expert over its share", {"load_excess": ""}),
+    Plot("Largest router bias", {"bias_max": ""}),
+    Plot("RMS of Muon's update before lr", {"update_rms": ""}),
+    Plot("Norm of the gradient", {"grad_norm": ""}),
+    Plot("Tokens of documents a second", {"tokens_per_s": ""}),
+    Plot("Padding, share of the rows", {"padding": ""}),
 )
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BELOW = 420, 230, 62, 12, 40, 26
+WIDTH, HEIGHT = 4.4, 2.7
+"""Inches of a picture, at 72 points each."""
+
 MOST_POINTS = 600
 """Of a curve; longer ones show the mean of each stretch."""
+
+FEW_POINTS = 40
+"""Of a curve that shows each of them as a dot."""
+
 MOST_MARKS = 100
 """Skipped steps that are marked in a picture."""
 
-_STYLE = """
+COLOURS = ("#2c6e9b", "#d1792c")
+"""Of a picture's curves, in their order."""
+
+RED, INK, GREY, LIGHT = "#c8432b", "#1c2430", "#66707d", "#e2e2de"
+
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",  # text stays text, in a third of the bytes
+    "svg.hashsalt": FILE,  # the same metrics give the same picture
+    "font.size": 8,
+    "axes.titlesize": 9,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.titlecolor": INK,
+    "axes.edgecolor": LIGHT,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.labelcolor": GREY,
+    "grid.color": LIGHT,
+    "grid.linewidth": 0.6,
+    "xtick.color": LIGHT,
+    "ytick.color": LIGHT,
+    "xtick.labelcolor": GREY,
+    "ytick.labelcolor": GREY,
+    "legend.frameon": False,
+    "lines.linewidth": 1.4,
+    "lines.markersize": 3,
+}
+"""matplotlib's settings."""
+
+METADATA = ("Creator", "Date", "Format", "Type")
+"""What matplotlib writes into a picture unless told otherwise."""
+
+_ALONE = threading.Lock()
+"""matplotlib is for one thread at a time; flows draw beside a training that draws at its end."""
+
+_PAGE = """
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem; color: #1c2430; background: #fbfbfa }
 h1 { font-size: 1.3rem } section { display: flex; flex-wrap: wrap; gap: 1rem; margin-top: 1rem }
-svg { border: 1px solid #e2e2de; border-radius: 6px }
+svg { border: 1px solid #e2e2de; border-radius: 6px; width: 430px; height: auto }
 table { border-collapse: collapse } td { padding: 0 1.2rem .1rem 0 }
 td:first-child { text-align: right; font-variant-numeric: tabular-nums }
 """
@@ -46,25 +113,6 @@ class Picture(NamedTuple):
     """Stands alone: an image, or part of a page."""
 
 
-class _Frame(NamedTuple):
-    """Where points lie in a picture. Pictures of one run share its steps."""
-
-    steps: tuple[float, float]
-    """The first and the last."""
-    values: tuple[float, float]
-    """The least and the largest."""
-
-    def place(self, step: float, value: float) -> str:
-        """`x y`; what does not vary lies at the left, or at the bottom."""
-        (x0, x1), (y0, y1) = self
-        across = (step - x0) / ((x1 - x0) or 1)
-        up = (value - y0) / ((y1 - y0) or 1)
-        return (
-            f"{LEFT + across * (WIDTH - RIGHT - LEFT):.1f} "
-            f"{HEIGHT - BELOW - up * (HEIGHT - BELOW - TOP):.1f}"
-        )
-
-
 def write_curves(
     folder: Path,
     lines: Sequence[MetricsLine],
@@ -72,20 +120,19 @@ def write_curves(
     title: str,
     about: str,
     counts: Sequence[AccountLine],
-) -> Path:
-    """`title`, `about` and the words of `counts` are shown as text."""
+) -> None:
+    """`title`, `about` and the words of `counts` are shown as text. Without matplotlib the page
+    says so in the pictures' place."""
     page = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
         "style-src 'unsafe-inline'\">"
-        f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body>"
+        f"<title>{html.escape(title)}</title><style>{_PAGE}</style></head><body>"
         f"<h1>{html.escape(title)}</h1><p>{html.escape(about)}</p>{_table(counts)}"
         f"<p>{html.escape(marked(lines))}</p>"
         f"<section>{''.join(one.svg for one in pictures(lines))}</section></body></html>"
     )
-    path = folder / FILE
-    write_atomic(path, page.encode())
-    return path
+    write_atomic(folder / FILE, page.encode())
 
 
 def _table(counts: Sequence[AccountLine]) -> str:
@@ -97,19 +144,27 @@ def _table(counts: Sequence[AccountLine]) -> str:
     return f"<table>{''.join(rows)}</table>"
 
 
+def can_draw() -> bool:
+    return importlib.util.find_spec("matplotlib") is not None
+
+
 def pictures(lines: Sequence[MetricsLine]) -> list[Picture]:
-    """One of each curve that has a point."""
-    skipped = _skipped(lines)[:MOST_MARKS]
-    steps = (lines[0]["step"], lines[-1]["step"]) if lines else (0, 0)
+    """One of each plot that has a point; none without matplotlib."""
+    if not can_draw():
+        log.info(LACKING)
+        return []
     made: list[Picture] = []
-    for name, words in PLOTS:
-        if points := [(x, y) for x, y in column(lines, name) if math.isfinite(y)]:
-            made.append(_picture(steps, _thinned(points), words, skipped))
+    for plot in PLOTS:
+        curves = {name: _points(lines, name) for name in plot.names}
+        if any(curves.values()):
+            made.append(_picture(plot, curves, lines))
     return made
 
 
 def marked(lines: Sequence[MetricsLine]) -> str:
     """What the pictures mark, in words; empty where they mark nothing."""
+    if not can_draw():
+        return LACKING
     skipped = len(_skipped(lines))
     most = f", the first {MOST_MARKS}" if skipped > MOST_MARKS else ""
     return f"Red: steps that were skipped{most}." if skipped else ""
@@ -119,59 +174,60 @@ def _skipped(lines: Sequence[MetricsLine]) -> list[int]:
     return [line["step"] for line in lines if line["skipped"]]
 
 
-def _picture(
-    steps: tuple[float, float],
-    points: Sequence[tuple[float, float]],
-    words: str,
-    skipped: Sequence[int],
-) -> Picture:
-    values = [value for _, value in points]
-    frame = _Frame(steps, (min(values), max(values)))
-    path = " ".join(f"{'L' if n else 'M'}{frame.place(*one)}" for n, one in enumerate(points))
-    x, y = frame.place(*points[-1]).split()
-    drawn = (
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>'
-        f"{_axes(frame)}{_marks(frame, skipped)}"
-        f'<path d="{path}" fill="none" stroke="#2c6e9b" stroke-width="1.5"/>'
-        f'<circle cx="{x}" cy="{y}" r="2.5" fill="#2c6e9b"/>'
-        f'<text x="12" y="22" font-size="14" font-weight="600" fill="#1c2430">'
-        f"{html.escape(words)}: {_short(points[-1][1])}</text>"
-    )
-    head = f'xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img"'
-    size = f'width="{WIDTH}" height="{HEIGHT}" font-family="system-ui, sans-serif"'
-    return Picture(words, f'<svg {head} {size} aria-label="{html.escape(words)}">{drawn}</svg>')
-
-
-def _axes(frame: _Frame) -> str:
-    (x0, x1), (y0, y1) = frame
-    bottom, right = HEIGHT - BELOW, WIDTH - RIGHT
-    labels = [(LEFT - 6, bottom, "end", _short(y0)), (LEFT, HEIGHT - 8, "start", f"step {x0:,.0f}")]
-    if y1 > y0:
-        labels.append((LEFT - 6, TOP + 8, "end", _short(y1)))
-    if x1 > x0:
-        labels.append((right, HEIGHT - 8, "end", f"{x1:,.0f}"))
-    texts = (f'<text x="{x}" y="{y}" text-anchor="{a}">{words}</text>' for x, y, a, words in labels)
-    return (
-        f'<path d="M{LEFT} {TOP}V{bottom}H{right}" fill="none" stroke="#e2e2de"/>'
-        f'<g font-size="11" fill="#66707d">{"".join(texts)}</g>'
-    )
-
-
-def _marks(frame: _Frame, skipped: Sequence[int]) -> str:
-    places = (frame.place(step, frame.values[1]).split()[0] for step in skipped)
-    lines = (f'<path d="M{x} {TOP}V{HEIGHT - BELOW}"/>' for x in places)
-    return f'<g stroke="#c8432b" stroke-opacity=".5">{"".join(lines)}</g>'
-
-
-def _short(value: float) -> str:
-    """In so few characters that it fits beside an axis."""
-    for least, unit, letter in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
-        if abs(value) >= least:
-            return f"{value / unit:.4g}{letter}"
-    return f"{value:.4g}"
-
-
-def _thinned(points: list[tuple[int, float]]) -> list[tuple[float, float]]:
+def _points(lines: Sequence[MetricsLine], name: str) -> list[tuple[float, float]]:
+    """(step, value), thinned."""
+    points = [(x, y) for x, y in column(lines, name) if math.isfinite(y)]
     size = -(-len(points) // MOST_POINTS)
-    stretches = [points[at : at + size] for at in range(0, len(points), size)]
+    stretches = [points[at : at + size] for at in range(0, len(points), size or 1)]
     return [(s[-1][0], sum(y for _, y in s) / len(s)) for s in stretches]
+
+
+def _picture(
+    plot: Plot, curves: Mapping[str, Sequence[tuple[float, float]]], lines: Sequence[MetricsLine]
+) -> Picture:
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    drawn = io.StringIO()
+    with _ALONE, mpl.rc_context(STYLE):
+        figure = Figure(figsize=(WIDTH, HEIGHT))
+        axes = figure.add_axes((0.14, 0.17, 0.82, 0.7))
+        for (name, points), colour in zip(curves.items(), COLOURS, strict=False):
+            if points:
+                _draw(axes, points, colour, plot.names[name])
+        first, last = lines[0]["step"], lines[-1]["step"]
+        if last > first:  # the pictures of a run share their steps
+            axes.set_xlim(first, last)
+        marks = _skipped(lines)[:MOST_MARKS]
+        axes.vlines(
+            marks, 0, 1, transform=axes.get_xaxis_transform(), colors=RED, alpha=0.5, linewidth=1
+        )
+        axes.locator_params(axis="y", nbins=5)
+        axes.locator_params(axis="x", nbins=5, integer=True)
+        axes.set_xlabel("step")
+        axes.set_title(_headline(plot, curves), x=-0.12)
+        if sum(map(bool, curves.values())) > 1:
+            axes.legend(loc="upper right")
+        # without a date, the same metrics give the same bytes
+        figure.savefig(drawn, format="svg", metadata=dict.fromkeys(METADATA))
+    svg = drawn.getvalue()
+    head = f'<svg role="img" aria-label="{html.escape(plot.title)}" '
+    return Picture(plot.title, svg[svg.index("<svg") :].replace("<svg ", head, 1))
+
+
+def _draw(axes: "Axes", points: Sequence[tuple[float, float]], colour: str, label: str) -> None:
+    """A line, with its points where they are few: one alone would not be seen."""
+    steps, values = zip(*points, strict=True)
+    marker = "o" if len(points) <= FEW_POINTS else None
+    axes.plot(steps, values, color=colour, label=label, marker=marker, clip_on=False)
+    axes.plot(steps[-1:], values[-1:], color=colour, marker="o", clip_on=False)
+
+
+def _headline(plot: Plot, curves: Mapping[str, Sequence[tuple[float, float]]]) -> str:
+    """The title with the last values: `Loss, nats a learnt token: 0.41, validation 0.52`."""
+    words = [
+        f"{plot.names[name]} {points[-1][1]:.4g}" if n else f"{points[-1][1]:.4g}"
+        for n, (name, points) in enumerate(curves.items())
+        if points
+    ]
+    return f"{plot.title}: {', '.join(words)}"

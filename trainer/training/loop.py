@@ -1,82 +1,58 @@
 """A training run from its config to a finished model, and on from its last checkpoint.
 
 The folder of a run (`trainer.training.run_folder`) holds `config.json`, `tokens/`, `tokenizer/`,
-`checkpoints/`, `metrics.jsonl`, `tensorboard/`, `curves.html` and at the end `model/`, which
+`checkpoints/`, `metrics.jsonl`, `tensorboard/`, `curves.html` and at a good end `model/`, which
 transformers loads.
 """
 
 import json
 import logging
-import math
-import resource
-import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 
 import torch
 
-from records.errors import ConfigError, SynthError
+from records.errors import ConfigError
 from trainer.data.chat import text_of
 from trainer.data.conversations import TrainingConversation
-from trainer.data.corpus import Corpus, make_corpus
-from trainer.data.packing import DataPosition, Packer
+from trainer.data.corpus import make_corpus
 from trainer.data.sources import CorpusConfig, ViewName, samples_of
 from trainer.data.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
 from trainer.model.decoder import Decoder
-from trainer.model.exchange import export_model, import_model
+from trainer.model.exchange import import_model
 from trainer.model.initialization import initialize
 from trainer.model.paths import ComputePath, path_of
-from trainer.model.size import train_flops_per_token
-from trainer.optim.muon import optimizer_of, set_lr
 from trainer.training.account import account
-from trainer.training.checkpoints import (
-    checkpoints_in,
-    load_checkpoint,
-    remove_old,
-    save_checkpoint,
-)
 from trainer.training.curves import write_curves
 from trainer.training.devices import device_of, refuse_widths, weight_dtype
+from trainer.training.ending import Trained, export_whole
 from trainer.training.metrics import Metrics, MetricsLine, read_metrics
 from trainer.training.run_folder import (
-    CHECKPOINTS,
     CONFIG,
-    MODEL,
     TOKENIZER,
     TOKENS,
     check_folder,
     held,
+    put_model_aside,
     write_settings,
 )
 from trainer.training.settings import TrainConfig, check_memory
-from trainer.training.step import AFTER, Stepper, StepResult
+from trainer.training.training_run import TrainingRun
+from trainer.training.validation import SplitCorpus, split_of
 
 log = logging.getLogger(__name__)
 
 TOKENIZER_ROWS = 20_000
 """Rows that a new tokenizer is trained on, at most."""
 
-PEAK_FLOPS = {"H100": 989e12, "H800": 989e12, "H200": 989e12, "A100": 312e12}
-"""bf16 without sparsity, by a part of the GPU's name."""
-
-
-@dataclass(frozen=True)
-class Trained:
-    folder: Path
-    steps: int
-    loss: float
-    """Of the last step; NaN where it was no number."""
-    begun: int
-    """The step that this process went on from; 0 for a new run."""
-
 
 def train(config: TrainConfig, *, on_step: Callable[[MetricsLine], None] | None = None) -> Trained:
     """Train to the end, from the last checkpoint in the folder where there is one.
 
-    ConfigError before anything is allocated for what cannot work; SynthError for a bad step under
-    `bad_step = "stop"`.
+    ConfigError before anything is allocated for what cannot work; SynthError, and no model, for a
+    run that has gone wrong: a bad step under `bad_step = "stop"`, `max_bad_steps` of them in a row,
+    an end with bad steps, weights that are not finite.
     """
     device = device_of(config.device)
     check_folder(config)
@@ -105,111 +81,51 @@ def _train(
         style=config.data.declarations,
         longest=config.data.row_tokens,
     )
-    _tell(corpus)
+    split = split_of(config.folder / TOKENS, corpus, config.validation.share)
+    if split.validation is None and config.validation.early_stop is not None:
+        raise ConfigError(
+            f"validation.early_stop = {config.validation.early_stop}, but none of the "
+            f"{len(corpus.lengths)} documents falls to validation; raise validation.share, or "
+            "leave out early_stop"
+        )
+    _tell(split)
     tokenizer.save(config.folder / TOKENIZER)
-    write_settings(config)
     model = _model(config, shape, device)
-    run = _Run(config, model, corpus, tokenizer, device)
+    run = TrainingRun(config, model, corpus.fingerprint, split, tokenizer, device)
+    write_settings(config)
     begun = run.done
+    if not run.ended:
+        put_model_aside(config.folder, begun)
     try:
         with Metrics(config.folder, from_step=begun) as metrics:
             for line in run.lines():
                 metrics.write(line)
                 if on_step is not None:
                     on_step(line)
-        run.save()
+        run.end()
+        exported = run.take_best()
+        export_whole(model, config.folder, tokenizer, config.data.declarations)
     finally:  # what a run was like that stopped is what somebody wants to see
-        _draw(config, corpus, device)
-    style = config.data.declarations
-    export_model(model, config.folder / MODEL, tokenizer, declarations=style)
-    lines = read_metrics(config.folder)
-    loss = lines[-1]["loss"] if lines else None
-    return Trained(config.folder, run.done, math.nan if loss is None else loss, begun)
+        _draw(config, split, device)
+    best = run.best if run.best is not None and run.best.step == exported else None
+    return Trained(
+        folder=config.folder,
+        steps=run.done,
+        loss=run.loss,
+        begun=begun,
+        exported=exported,
+        validation_loss=best.loss if best else run.validation_loss,
+        early=run.stopped_early,
+    )
 
 
-def _draw(config: TrainConfig, corpus: Corpus, device: torch.device) -> None:
+def _draw(config: TrainConfig, split: SplitCorpus, device: torch.device) -> None:
     lines = read_metrics(config.folder)
-    about = f"{config.steps:,} steps of {config.step_tokens:,} tokens on {device}"
+    about = (
+        f"{config.steps:,} steps of {config.step_tokens:,} tokens, padding included, on {device}"
+    )
     title = f"{config.stage} {config.folder.name}"
-    write_curves(config.folder, lines, title=title, about=about, counts=account(corpus, lines))
-
-
-class _Run:
-    """The loop's state: how far it is, and where in the data."""
-
-    def __init__(
-        self,
-        config: TrainConfig,
-        model: Decoder,
-        corpus: Corpus,
-        tokenizer: Tokenizer,
-        device: torch.device,
-    ) -> None:
-        self.config, self.model, self.device = config, model, device
-        pad = tokenizer.special["[PAD]"]
-        self.packer = Packer(corpus, config.data.row_tokens, config.seed, pad)
-        self.optimizer = optimizer_of(model, config.optimizer, lr=config.peak_lr)
-        self.stepper = Stepper(model, self.optimizer, config)
-        self.done, self.place = 0, DataPosition()
-        self._resume(corpus)
-
-    def lines(self) -> Iterator[MetricsLine]:
-        """Take the steps that are left, a line of metrics each."""
-        batches = self.packer.batches(self.config.data.batch_rows, self.place)
-        left = self.config.steps - self.done
-        for batch, place in islice(batches, max(0, left)):
-            begun = time.perf_counter()
-            lr = self.config.learning_rates.lr_at((self.done + 1) * self.config.step_tokens)
-            set_lr(self.optimizer, lr)
-            result = self.stepper.step(batch)
-            if result.skipped and self.config.bad_step == "stop":
-                raise SynthError(
-                    f"step {self.done + 1}, rows before {tuple(place)} of the data: "
-                    f"{result.why_skipped}; the last checkpoint is kept, bad_step = 'skip' goes on"
-                )
-            self.done, self.place = self.done + 1, place
-            yield self._line(result, lr, time.perf_counter() - begun)
-            if self.done % self.config.checkpoint_every == 0:
-                self.save()
-
-    def save(self) -> None:
-        state = {
-            "step": self.done,
-            "place": list(self.place),
-            "norms": list(self.stepper.norms),
-            "corpus": self.packer.corpus.fingerprint,
-        }
-        folder = self.config.folder / CHECKPOINTS
-        folder.mkdir(parents=True, exist_ok=True)
-        save_checkpoint(folder, self.model, self.optimizer, state, step=self.done)
-        remove_old(folder, keep=self.config.keep)
-
-    def _resume(self, corpus: Corpus) -> None:
-        found = checkpoints_in(self.config.folder / CHECKPOINTS)
-        if not found:
-            return
-        state = load_checkpoint(found[-1], self.model, self.optimizer)
-        if state["corpus"] != corpus.fingerprint:
-            raise ConfigError(f"{found[-1]} was trained on other data than {self.config.out} has")
-        self.done, self.place = state["step"], DataPosition(*state["place"])
-        self.stepper.norms.extend(state["norms"])
-        log.info("going on from step %d: %s", self.done, found[-1])
-
-    def _line(self, result: StepResult, lr: float, seconds: float) -> MetricsLine:
-        tokens_per_s = self.config.step_tokens / seconds
-        flops = train_flops_per_token(self.model.config, self.config.data.row_tokens)
-        peak = _peak_flops(self.device)
-        unknown = dict.fromkeys(AFTER) if result.skipped else {}
-        return {
-            "step": self.done,
-            "tokens": self.done * self.config.step_tokens,
-            "lr": lr,
-            **asdict(result),
-            **unknown,
-            "tokens_per_s": tokens_per_s,
-            "memory_gib": _memory_gib(self.device),
-            "mfu": tokens_per_s * flops / peak if peak else None,
-        }
+    write_curves(config.folder, lines, title=title, about=about, counts=account(split, lines))
 
 
 def _tokenizer(config: TrainConfig) -> Tokenizer:
@@ -279,27 +195,13 @@ def _model(config: TrainConfig, shape: Decoder, device: torch.device) -> Decoder
     return model
 
 
-def _tell(corpus: Corpus) -> None:
+def _tell(split: SplitCorpus) -> None:
+    corpus = split.training
     left_out = ", ".join(f"{n} {why}" for why, n in corpus.left_out.items()) or "none"
     log.info(
-        "%s tokens in %s documents, %s to be learnt; left out: %s",
+        "%s tokens in %s documents, %s more for validation; left out: %s",
         f"{corpus.num_tokens:,}",
         f"{len(corpus.lengths):,}",
-        f"{int(corpus.learnt.sum()):,}",
+        f"{split.kept:,}",
         left_out,
     )
-
-
-def _peak_flops(device: torch.device) -> float | None:
-    """Of a GPU that we know; a CPU's share of its peak says little."""
-    if device.type != "cuda":
-        return None
-    name = torch.cuda.get_device_name(device)
-    return next((peak for part, peak in PEAK_FLOPS.items() if part in name), None)
-
-
-def _memory_gib(device: torch.device) -> float:
-    """Highest so far."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device) / 2**30
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20

@@ -98,6 +98,8 @@ def told(line: MetricsLine) -> str:
         f"memory {line['memory_gib']:.2f} GiB",
         f"max_logit {line['max_logit']:.1f}",
     ]
+    if line["validation_loss"] is not None:
+        parts.insert(2, f"validation {line['validation_loss']:.4f}")
     if line["mfu"] is not None:
         parts.append(f"mfu {line['mfu']:.1%}")
     if line["skipped"]:

@@ -2,7 +2,9 @@
 
 import fcntl
 import json
+import logging
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +13,8 @@ from typing import Any
 from records.errors import ConfigError
 from records.files import TEMPORARY, make_folder, write_atomic
 from trainer.training.settings import TrainConfig
+
+log = logging.getLogger(__name__)
 
 CONFIG, CHECKPOINTS, MODEL, TOKENIZER, TOKENS, LOCK = (
     "config.json",
@@ -25,8 +29,9 @@ BEFORE_CONFIG = {TOKENS, TOKENIZER, LOCK}
 """What a run has written when it is killed before its settings are."""
 
 FREE = {
-    "out", "device", "steps", "checkpoint_every", "keep",
-    "bad_step", "spike", "recompute", "data.micro_rows",
+    "out", "device", "steps", "extend", "checkpoint_every", "keep",
+    "bad_step", "max_bad_steps", "spike", "recompute", "data.micro_rows",
+    "validation.every", "validation.early_stop",
 }  # fmt: skip
 """What a run may change on its way: where it is and how far it goes, what it costs, and what to do
 with a bad step, which may be why it stopped."""
@@ -40,7 +45,8 @@ def check_folder(config: TrainConfig) -> None:
     """ConfigError for a folder with another run, or with files that are no run's."""
     path = config.folder / CONFIG
     if path.exists():
-        known, wanted = _known(path), _settled(config.model_dump(mode="json"))
+        known = _settled(known_settings(config.folder))
+        wanted = _settled(config.model_dump(mode="json"))
         differing = sorted(k for k in known.keys() | wanted.keys() if known.get(k) != wanted.get(k))
         if differing:
             told = [f"{k}: {known.get(k)!r} there, {wanted.get(k)!r} here" for k in differing]
@@ -59,6 +65,28 @@ def write_settings(config: TrainConfig) -> None:
     """From here on the folder is this run's."""
     content = json.dumps(config.model_dump(mode="json"), indent=2)
     write_atomic(config.folder / CONFIG, content.encode())
+
+
+def known_settings(folder: Path) -> dict[str, Any]:
+    """As the run in a folder had them when it was last started; ConfigError where they cannot be
+    read."""
+    path = folder / CONFIG
+    try:
+        settings = json.loads(path.read_text())
+        if not isinstance(settings, dict):
+            raise ValueError("it holds no settings")
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} is damaged ({error}); choose another `out`") from error
+    return settings
+
+
+def put_model_aside(folder: Path, step: int) -> None:
+    """Rename the model of an end at `step`, for a run that goes on from there."""
+    if (folder / MODEL).exists():
+        aside = folder / f"{MODEL}-at-step-{step:08d}"
+        shutil.rmtree(aside, ignore_errors=True)
+        (folder / MODEL).rename(aside)
+        log.info("the model of the end at step %d is kept in %s", step, aside)
 
 
 @contextmanager
@@ -83,13 +111,6 @@ def _files(folder: Path) -> set[str]:
     if not folder.exists():
         return set()
     return {path.name for path in folder.iterdir() if not path.name.startswith(TEMPORARY)}
-
-
-def _known(path: Path) -> dict[str, Any]:
-    try:
-        return _settled(json.loads(path.read_text()))
-    except (ValueError, AttributeError) as error:
-        raise ConfigError(f"{path} is damaged ({error}); choose another `out`") from error
 
 
 def _settled(settings: Mapping[str, Any]) -> dict[str, Any]:

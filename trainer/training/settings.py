@@ -12,9 +12,12 @@ from trainer.data.sources import CorpusConfig, ViewName
 from trainer.model.config import PRESETS, TransformerConfig
 from trainer.model.size import size_of
 from trainer.optim.muon import OptimizerConfig
-from trainer.optim.schedule import Schedule, wsd
+from trainer.optim.schedule import RateExtension, Schedule, wsd
 from trainer.training.devices import Device, refuse_what_does_not_fit, weight_dtype
 from trainer.training.loss import tokens_at_a_time
+
+VALIDATIONS = 20
+"""Of a run, where nothing else is said."""
 
 
 class DataConfig(Config):
@@ -33,6 +36,27 @@ class DataConfig(Config):
     """Rows of one forward pass; changes memory and time, no gradient."""
 
 
+class ValidationConfig(Config):
+    share: float = Field(default=0.02, ge=0.0, le=0.5)
+    """Part of the documents that is never learnt from, by a digest of their ids. At least one of
+    ten or more documents; 0: no validation."""
+    every: int | None = Field(default=None, ge=1)
+    """Steps between validations, besides the one at the end; None: a twentieth of the steps."""
+    rows: int = Field(default=64, ge=1)
+    """Packed rows that a validation looks at, at most, always the same ones."""
+    early_stop: int | None = Field(default=None, ge=1)
+    """End the run after so many validations in a row without a better loss, and export the best
+    validated weights rather than the last; None: neither."""
+
+    @model_validator(mode="after")
+    def _stops_by_something(self) -> Self:
+        if self.early_stop is not None and not self.share:
+            raise ValueError(
+                f"early_stop = {self.early_stop} needs a validation loss; set share above 0"
+            )
+        return self
+
+
 class TrainConfig(Config):
     """One run of pretraining or fine-tuning."""
 
@@ -49,7 +73,12 @@ class TrainConfig(Config):
     start_from: str | None = None
     """Folder of an exported model to go on from, instead of a new one."""
     steps: int = Field(default=200, ge=1, le=10_000_000)
-    """Optimizer steps in all."""
+    """Optimizer steps in all. Fewer than a run began with end it sooner, at the rates that it began
+    with; for more, see `extend`."""
+    extend: RateExtension | None = None
+    """For a run that goes on with more `steps` than it had: hold keeps its last learning rate,
+    redecay rises to peak_lr and decays again over the new steps. None: more steps are refused, as
+    nothing says what their rate is. With a `schedule`, that says it."""
     peak_lr: float = Field(default=2e-3, gt=0.0)
     """Highest learning rate, where no `schedule` is given."""
     schedule: Schedule | None = None
@@ -66,12 +95,16 @@ class TrainConfig(Config):
     """Weight of the sequence balance loss."""
     bad_step: Literal["skip", "stop"] = "skip"
     """On a loss or gradient that is no number, or a spike."""
+    max_bad_steps: int = Field(default=10, ge=1)
+    """After so many skipped steps in a row the run fails, and exports nothing."""
     spike: float = Field(default=20.0, gt=1.0)
     """A gradient norm so many times the median of the last 100 is a spike."""
     recompute: bool = False
     """Run layers again for the gradients instead of keeping what is inside them."""
+    validation: ValidationConfig = ValidationConfig()
+    """The loss on documents that are not learnt from, as the run goes on."""
     checkpoint_every: int = Field(default=100, ge=1)
-    """Steps between checkpoints; there is one at the end, too."""
+    """Steps between checkpoints; there is one at the end, too, and none behind a skipped step."""
     keep: int = Field(default=2, ge=1)
     """Checkpoints that are kept."""
     seed: int = Field(default=0, ge=0)
@@ -91,6 +124,11 @@ class TrainConfig(Config):
             )
         if self.start_from is not None and (self.shape or self.preset not in (None, "tiny")):
             raise ValueError("start_from brings its own shape; leave out preset and shape")
+        if self.schedule is not None and self.extend is not None:
+            raise ValueError(
+                f"extend = {self.extend!r} and a schedule are both given; the schedule's last rate "
+                "holds beyond its end, so leave out extend"
+            )
         if any(source.held_out for source in self.data.sources):
             raise ValueError("data.sources: held_out rows are for scoring; set held_out = false")
         if self.data.batch_rows % self.data.micro_rows:
@@ -107,11 +145,17 @@ class TrainConfig(Config):
 
     @property
     def step_tokens(self) -> int:
+        """Of a step's rows, padding included: what schedules go by."""
         return self.data.batch_rows * self.data.row_tokens
 
     @property
     def learning_rates(self) -> Schedule:
+        """Of a run that begins with these settings."""
         return self.schedule or wsd(self.peak_lr, self.steps * self.step_tokens)
+
+    @property
+    def validate_every(self) -> int:
+        return self.validation.every or -(-self.steps // VALIDATIONS)
 
     @property
     def folder(self) -> Path:
