@@ -36,8 +36,10 @@ from torch import Tensor, nn
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show, spread
+from trainer.data.chat_format import ChatFormat
 from trainer.data.corpus import Corpus
 from trainer.data.packing import IGNORE, PackedBatch, Packer
+from trainer.data.row_length import RowLength
 from trainer.data.sources import CorpusConfig
 from trainer.model.config import PRESETS, TransformerConfig
 from trainer.model.decoder import Decoder
@@ -110,7 +112,7 @@ class Theirs:
             folder, attn_implementation="sdpa", experts_implementation=experts
         )
         self.model.train()
-        self.rows, self.clip_norm = config.data.micro_rows, config.clip_norm
+        self.rows, self.clip_norm = config.micro_rows, config.clip_norm
         matrices: list[nn.Parameter] = []
         rest: list[nn.Parameter] = []
         self.views: list[tuple[nn.Parameter, nn.Parameter, tuple[Any, ...]]] = []
@@ -281,7 +283,7 @@ def config_of(options: argparse.Namespace) -> TrainConfig:
 def packed(shape: TransformerConfig, config: TrainConfig) -> Iterator[PackedBatch]:
     """Rows of documents of random tokens, a sixteenth of a row to a whole one long."""
     rng = np.random.default_rng(0)
-    row = config.data.row_tokens
+    row = config.row_tokens
     lengths = rng.integers(row // 16, row + 1, size=8 * config.data.batch_rows)
     total = int(lengths.sum())
     corpus = Corpus(
@@ -291,7 +293,11 @@ def packed(shape: TransformerConfig, config: TrainConfig) -> Iterator[PackedBatc
         lengths=lengths,
         sources=np.zeros(len(lengths), dtype=np.int32),
         weights=(1.0,),
+        rows=len(lengths),
         left_out={},
+        cut={},
+        row_length=RowLength(row, "as set"),
+        chat=ChatFormat(),
         fingerprint="random",
     )
     packer = Packer(corpus, row, seed=0, pad=0)
@@ -328,7 +334,7 @@ def on_gpu(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         torch.cuda.synchronize()
         if number > 1:
             speeds.append(config.step_tokens / (time.perf_counter() - begun))
-    flops = train_flops_per_token(shape, config.data.row_tokens)
+    flops = train_flops_per_token(shape, config.row_tokens)
     gpu = torch.cuda.get_device_name(device)
     peak = next((peak for part, peak in PEAK_FLOPS.items() if part in gpu), None)
     yield {

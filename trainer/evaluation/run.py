@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from records.files import write_atomic
-from trainer.data.declarations import Style, style_of
+from trainer.data.chat_format import format_of
+from trainer.data.declarations import Style
 from trainer.evaluation.play import EvalConfig, Evaluated, evaluate
 from trainer.evaluation.scores import SplitScores, as_json, scores_of, table
 from trainer.inference.policies import ModelPolicy, Policy
@@ -66,10 +67,13 @@ def score(config: ScoreConfig, *, on_played: Callable[[int, int], None] | None =
 
 def policy_of(config: ScoreConfig) -> ModelPolicy:
     """The model that is to be scored."""
+    chat = format_of(Path(config.model))
+    if config.declarations is not None:
+        chat = chat.model_copy(update={"declarations": config.declarations})
     return ModelPolicy(
         model_folder(Path(config.model)),
         config.sampling,
-        style=config.declarations or style_of(Path(config.model)),
+        chat=chat,
         constrained=config.constrained,
         slots=config.slots,
         slot_tokens=config.slot_tokens,

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from records.errors import ConfigError
-from trainer.data.chat import END
+from trainer.data.chat import END, THINK, THINK_END
 from trainer.data.tokenizer import Tokenizer
 from trainer.inference.json_prefix import Fit, as_bytes, fit_of
 from trainer.inference.json_schema import Schema
@@ -21,7 +21,7 @@ SECTION, CALL, ARGUMENTS, CALL_END, SECTION_END = (
     "<|tool_calls_section_end|>",
 )
 
-Region = Literal["content", "section", "name", "arguments", "between", "closed"]
+Region = Literal["begin", "thought", "content", "section", "name", "arguments", "between", "closed"]
 
 
 def check_spelling(tokenizer: Tokenizer, *, where: str) -> None:
@@ -45,9 +45,10 @@ class Enforcer:
         *,
         calls_before: int = 0,
         max_calls: int = 8,
+        thinking: bool = False,
     ) -> None:
         """`tools` in OpenAI's form; `calls_before`: calls of the conversation so far, which the
-        template counts."""
+        template counts; `thinking`: whether answers begin with their reasoning."""
         self._tokenizer = tokenizer
         self._marks = {number: token for token, number in tokenizer.special.items()}
         self._schemas = {
@@ -57,7 +58,7 @@ class Enforcer:
         }
         """By tool; one that no arguments could satisfy cannot be called."""
         self._calls, self._most = calls_before, calls_before + max_calls
-        self._region: Region = "content"
+        self._region: Region = "begin" if thinking else "content"
         self._text = ""
         """What is being written, a letter a byte."""
         self._tool = ""
@@ -69,7 +70,7 @@ class Enforcer:
             return mark in self._marks_here()
         more = self._letters(token)
         match self._region:
-            case "content":
+            case "thought" | "content":
                 return bool(more)
             case "name":
                 text = self._text + more
@@ -90,6 +91,8 @@ class Enforcer:
         elif mark == CALL_END:
             self._calls += 1
         regions: dict[str, Region] = {
+            THINK: "thought",
+            THINK_END: "content",
             SECTION: "section",
             CALL: "name",
             ARGUMENTS: "arguments",
@@ -101,6 +104,10 @@ class Enforcer:
 
     def _marks_here(self) -> Sequence[str]:
         match self._region:
+            case "begin":
+                return (THINK,)
+            case "thought":
+                return (THINK_END,)
             case "content":
                 ends = (END,) if self._text.strip() else ()
                 return (*ends, SECTION) if self._schemas else ends

@@ -19,8 +19,8 @@ from trainer.data.chat import (
     parse_answer,
     prompt_for_answer,
 )
-from trainer.data.declarations import Style
-from trainer.data.sources import CorpusConfig, TrainingConversation, samples_of
+from trainer.data.chat_format import ChatFormat
+from trainer.data.sources import CorpusConfig, TrainingConversation, is_learnt_from, samples_of
 from trainer.inference.enforcer import Enforcer, check_spelling
 from trainer.inference.loading import load_sampler
 from trainer.inference.sampler import Sampling
@@ -54,21 +54,21 @@ class ModelPolicy:
         folder: Path,
         sampling: Sampling = Sampling(),
         *,
-        style: Style = "json",
+        chat: ChatFormat = ChatFormat(),
         constrained: bool = False,
         slots: int = 32,
         slot_tokens: int | None = None,
         device: Device = "auto",
     ) -> None:
-        """`style`: how tools are declared, which must be as it was in training. For ConfigError see
-        `trainer.inference.loading`."""
+        """`chat`: how conversations are written, which must be as it was in training. For
+        ConfigError see `trainer.inference.loading`."""
         self._sampler, self.tokenizer = load_sampler(
             folder, device=device, slots=slots, tokens=slot_tokens
         )
         if constrained:
             check_spelling(self.tokenizer, where=str(folder))
         self._sampling = sampling
-        self._style: Style = style
+        self._chat = chat
         self._constrained = constrained
 
     def answers(self, asked: Sequence[PolicyRequest]) -> list[AssistantAnswer]:
@@ -101,11 +101,16 @@ class ModelPolicy:
         return len(self._prompt(asked))
 
     def _prompt(self, asked: PolicyRequest) -> list[int]:
-        ids = encode_chat(self.tokenizer, asked.messages, asked.tools, style=self._style).ids
+        ids = encode_chat(self.tokenizer, asked.messages, asked.tools, chat=self._chat).ids
         return ids + prompt_for_answer(self.tokenizer)
 
     def _guide(self, asked: PolicyRequest) -> Enforcer:
-        return Enforcer(self.tokenizer, asked.tools, calls_before=num_calls(asked.messages))
+        return Enforcer(
+            self.tokenizer,
+            asked.tools,
+            calls_before=num_calls(asked.messages),
+            thinking=self._chat.thinking,
+        )
 
 
 def num_calls(messages: Iterable[ChatMessage]) -> int:
@@ -129,9 +134,7 @@ class NearestExample:
         self._said: list[ChatMessage] = []
         bags: list[Tensor] = []
         for sample in samples_of(source, "sft"):
-            if isinstance(sample.body, TrainingConversation) and (
-                source.held_out or sample.split == "train"
-            ):
+            if isinstance(sample.body, TrainingConversation) and is_learnt_from(sample, source):
                 for at, message in enumerate(sample.body.messages):
                     if message.get("role") == "assistant" and len(bags) < MOST_EXAMPLES:
                         bags.append(_bag(sample.body.messages[:at], sample.body.tools))

@@ -18,11 +18,12 @@ from pathlib import Path
 import torch
 
 from records.errors import ConfigError, SynthError
-from trainer.data.chat import text_of
+from trainer.data.chat import reasoning_of, text_of
+from trainer.data.chat_format import ChatFormat
 from trainer.data.conversations import TrainingConversation
 from trainer.data.corpus import Corpus, make_corpus
 from trainer.data.packing import DataPosition, PackedBatch, Packer
-from trainer.data.sources import CorpusConfig, ViewName, samples_of
+from trainer.data.sources import CorpusConfig, ViewName, is_learnt_from, samples_of
 from trainer.data.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
 from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model, import_model
@@ -38,12 +39,14 @@ from trainer.training.checkpoints import (
 from trainer.training.curves import write_curves
 from trainer.training.devices import device_of, weight_dtype
 from trainer.training.metrics import Metrics, MetricsLine, read_metrics
+from trainer.training.rows import least_rows, limits_of, new_model, settled
 from trainer.training.run_folder import (
     CHECKPOINTS,
     CONFIG,
     MODEL,
     TOKENIZER,
     TOKENS,
+    as_before,
     check_folder,
     held,
     write_settings,
@@ -78,10 +81,10 @@ def train(config: TrainConfig, *, on_step: Callable[[MetricsLine], None] | None 
     """
     device = device_of(config.device)
     check_folder(config)
+    config = as_before(config)
     tokenizer = _tokenizer(config)
     shape = _shape(config, tokenizer)
-    needed = check_memory(config, shape.config, device)
-    log.info("training %s on %s, about %.2f GiB a step", config.out, device, needed / 2**30)
+    check_memory(least_rows(config), shape.config, device)
     with held(config.folder):
         check_folder(config)  # somebody may have been here while this waited
         return _train(config, tokenizer, shape, device, on_step)
@@ -99,10 +102,15 @@ def _train(
         tokenizer,
         config.folder / TOKENS,
         view=config.stage,
-        style=config.data.declarations,
-        longest=config.data.row_tokens,
+        chat=ChatFormat(declarations=config.data.declarations, system=config.data.system),
+        reasoning=config.data.reasoning,
+        limits=limits_of(config, shape.config, device),
     )
     _tell(corpus)
+    config = settled(config, corpus.row_length.tokens, shape.config, device)
+    shape = _shape(config, tokenizer)
+    needed = check_memory(config, shape.config, device)
+    log.info("training %s on %s, about %.2f GiB a step", config.out, device, needed / 2**30)
     tokenizer.save(config.folder / TOKENIZER)
     write_settings(config)
     model = _model(config, shape, device)
@@ -117,8 +125,7 @@ def _train(
         run.save()
     finally:  # what a run was like that stopped is what somebody wants to see
         _draw(config, corpus, device)
-    style = config.data.declarations
-    export_model(model, config.folder / MODEL, tokenizer, declarations=style)
+    export_model(model, config.folder / MODEL, tokenizer, chat=corpus.chat)
     lines = read_metrics(config.folder)
     loss = lines[-1]["loss"] if lines else None
     return Trained(config.folder, run.done, math.nan if loss is None else loss, begun)
@@ -144,7 +151,7 @@ class _Run:
     ) -> None:
         self.config, self.model, self.device = config, model, device
         pad = tokenizer.special["[PAD]"]
-        self.packer = Packer(corpus, config.data.row_tokens, config.seed, pad)
+        self.packer = Packer(corpus, config.row_tokens, config.seed, pad)
         self.optimizer = optimizer_of(model, config.optimizer, lr=config.peak_lr)
         self.stepper = Stepper(model, self.optimizer, config)
         self.done, self.place = 0, DataPosition()
@@ -194,7 +201,7 @@ class _Run:
 
     def _line(self, result: StepResult, lr: float, seconds: float) -> MetricsLine:
         tokens_per_s = self.config.step_tokens / seconds
-        flops = train_flops_per_token(self.model.config, self.config.data.row_tokens)
+        flops = train_flops_per_token(self.model.config, self.config.row_tokens)
         peak = _peak_flops(self.device)
         unknown = dict.fromkeys(AFTER) if result.skipped else {}
         return {
@@ -225,16 +232,19 @@ def _tokenizer(config: TrainConfig) -> Tokenizer:
 
 
 def tokenizer_of(sources: Iterable[tuple[CorpusConfig, ViewName]], *, vocab_size: int) -> Tokenizer:
-    """A new byte-level BPE, trained on the sources; the view says what of a dataset."""
+    """A new byte-level BPE, trained on the sources without their rows that are kept for tests; the
+    view says what of a dataset."""
     return train_tokenizer(_texts(sources), vocab_size=vocab_size)
 
 
 def _texts(sources: Iterable[tuple[CorpusConfig, ViewName]]) -> Iterator[str]:
     for source, view in sources:
-        for sample in islice(samples_of(source, view), TOKENIZER_ROWS):
+        learnt = (s for s in samples_of(source, view) if is_learnt_from(s, source))
+        for sample in islice(learnt, TOKENIZER_ROWS):
             if isinstance(sample.body, TrainingConversation):
                 yield json.dumps(list(sample.body.tools), ensure_ascii=False)
                 for message in sample.body.messages:
+                    yield reasoning_of(message)
                     yield text_of(message)
                     yield from (c["function"]["arguments"] for c in message.get("tool_calls", ()))
             else:
@@ -252,8 +262,8 @@ def _shape(config: TrainConfig, tokenizer: Tokenizer) -> Decoder:
             )
     else:
         with torch.device("meta"):
-            shape = Decoder(config.new_shape.model_copy(update={"vocab_size": tokenizer.size}))
-    if config.data.row_tokens > shape.config.max_positions:
+            shape = Decoder(new_model(config, tokenizer.size))
+    if (config.data.row_tokens or 0) > shape.config.max_positions:
         raise ConfigError(
             f"data.row_tokens = {config.data.row_tokens} is more than the model's "
             f"{shape.config.max_positions} positions"
@@ -272,13 +282,16 @@ def _model(config: TrainConfig, shape: Decoder, device: torch.device) -> Decoder
 
 def _tell(corpus: Corpus) -> None:
     left_out = ", ".join(f"{n} {why}" for why, n in corpus.left_out.items()) or "none"
+    cut = ", ".join(f"{n} {what}" for what, n in corpus.cut.items()) or "none"
     log.info(
-        "%s tokens in %s documents, %s to be learnt; left out: %s",
+        "%s tokens in %s documents, %s to be learnt; left out: %s; cut: %s",
         f"{corpus.num_tokens:,}",
         f"{len(corpus.lengths):,}",
         f"{int(corpus.learnt.sum()):,}",
         left_out,
+        cut,
     )
+    log.info("rows of %s tokens: %s", f"{corpus.row_length.tokens:,}", corpus.row_length.why)
 
 
 def _peak_flops(device: torch.device) -> float | None:

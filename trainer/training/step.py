@@ -79,7 +79,7 @@ class Stepper:
 
     def step(self, batch: PackedBatch) -> StepResult:
         """Take one step, unless its loss or gradient is bad: then nothing is changed."""
-        parts = _micro_batches(batch, self.config.data.micro_rows)
+        parts = _micro_batches(batch, self.config.micro_rows)
         self.optimizer.zero_grad(set_to_none=True)
         total = max(1, batch.num_targets)
         loss, tops, load_LE = 0.0, [], None

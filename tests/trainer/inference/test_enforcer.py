@@ -318,6 +318,22 @@ def test_an_untrained_model_writes_valid_calls_only(tokenizer: Tokenizer) -> Non
             jsonschema.validate(arguments, tool["function"]["parameters"])
 
 
+def test_an_answer_of_a_model_that_thinks_begins_with_its_reasoning(tokenizer: Tokenizer) -> None:
+    enforcer = Enforcer(tokenizer, TOOLS, thinking=True)
+    word, special = tokenizer.encode("so")[0], tokenizer.special
+    assert [n for n in range(tokenizer.size) if enforcer.allows(n)] == [special["<think>"]]
+    enforcer.take(special["<think>"])
+    for token in (word, special["</think>"]):
+        assert enforcer.allows(token)
+        assert not enforcer.allows(special["<|tool_calls_section_begin|>"])
+        enforcer.take(token)
+    assert not enforcer.allows(special[END])  # nothing is said yet
+    assert not enforcer.allows(special["<think>"])
+    assert enforcer.allows(special["<|tool_calls_section_begin|>"])
+    enforcer.take(word)
+    assert enforcer.allows(special[END])
+
+
 class Mute:
     def allows(self, token: int) -> bool:
         return False
