@@ -29,6 +29,7 @@ On CUDA, one after the other since only one fits, a few steps of Moonlight's sha
 import argparse
 import copy
 import gc
+import math
 import statistics
 import sys
 import tempfile
@@ -47,8 +48,10 @@ from transformers import DeepseekV3Config, DeepseekV3ForCausalLM
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show, spread
+from trainer.data.chat_format import ChatFormat
 from trainer.data.corpus import Corpus
 from trainer.data.packing import IGNORE, PackedBatch, Packer
+from trainer.data.row_length import RowLength
 from trainer.data.sources import CorpusConfig
 from trainer.model.config import PRESETS, TransformerConfig
 from trainer.model.decoder import Decoder
@@ -119,7 +122,7 @@ class Theirs:
     ) -> None:
         """`muon`: for the experts, too, a matrix at a time."""
         self.model = model.train()
-        self.rows, self.clip_norm = config.data.micro_rows, config.clip_norm
+        self.rows, self.clip_norm = config.micro_rows, config.clip_norm
         matrices: list[nn.Parameter] = []
         rest: list[nn.Parameter] = []
         self.views: list[tuple[nn.Parameter, nn.Parameter, tuple[Any, ...]]] = []
@@ -298,7 +301,7 @@ def config_of(options: argparse.Namespace) -> TrainConfig:
 def packed(shape: TransformerConfig, config: TrainConfig) -> Iterator[PackedBatch]:
     """Rows of documents of random tokens, a sixteenth of a row to a whole one long."""
     rng = np.random.default_rng(0)
-    row = config.data.row_tokens
+    row = config.row_tokens
     lengths = rng.integers(row // 16, row + 1, size=8 * config.data.batch_rows)
     total = int(lengths.sum())
     corpus = Corpus(
@@ -308,7 +311,11 @@ def packed(shape: TransformerConfig, config: TrainConfig) -> Iterator[PackedBatc
         lengths=lengths,
         sources=np.zeros(len(lengths), dtype=np.int32),
         weights=(1.0,),
+        rows=len(lengths),
         left_out={},
+        cut={},
+        row_length=RowLength(row, "as set"),
+        chat=ChatFormat(),
         fingerprint="random",
     )
     packer = Packer(corpus, row, seed=0, pad=0)
@@ -331,6 +338,7 @@ def on_gpu(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         torch.cuda.reset_peak_memory_stats(device)
         way, batches = make(), packed(shape, config)
         speeds: list[float] = []
+        loss = math.nan
         for number in range(options.repeats + 2):  # two to warm up and compile
             batch = next(batches)
             torch.cuda.synchronize()
@@ -384,7 +392,7 @@ def _told_of_gpu(
     config: TrainConfig,
     speeds: list[float],
 ) -> dict[str, Any]:
-    flops = train_flops_per_token(shape, config.data.row_tokens)
+    flops = train_flops_per_token(shape, config.row_tokens)
     gpu = torch.cuda.get_device_name()
     peak = next((peak for part, peak in PEAK_FLOPS.items() if part in gpu), None)
     return {

@@ -13,10 +13,11 @@ from prefect.artifacts import (
 )
 from prefect.cache_policies import NO_CACHE
 
-from flows.runtime.data_root import check_paths
+from flows.runtime.data_root import check_addresses, check_paths
 from flows.runtime.joined_run import send_logs_to_ui
 from flows.runtime.ownership import claim_this_flow_run
 from flows.runtime.training_artifacts import Curves, show_tables, summary
+from records.sources.stored_files import is_remote
 from trainer.data.sources import ViewName
 from trainer.training.ending import Trained
 from trainer.training.loop import train
@@ -37,7 +38,7 @@ async def learn(config: TrainConfig, stage: ViewName) -> Trained:
     that has gone wrong: no model comes of it."""
     send_logs_to_ui()
     await claim_this_flow_run()
-    check_paths(_paths(config))
+    check_reads(config)
     done = await training(config.model_copy(update={"stage": stage}))
     await acreate_markdown_artifact(
         key="trained-model",
@@ -110,11 +111,24 @@ async def _watch(
         await show_tables(config.folder)
 
 
+def check_reads(config: TrainConfig) -> None:
+    """ConfigError for a path or an address that a run from the UI may not use."""
+    check_paths(_paths(config))
+    check_addresses(_addresses(config))
+
+
 def _paths(config: TrainConfig) -> Iterator[tuple[str, str]]:
     yield "config.out", config.out
     for source in config.data.sources:
-        yield "config.data.sources.path", source.path
+        if not is_remote(source.path):
+            yield "config.data.sources.path", source.path
     if config.data.tokenizer is not None:
         yield "config.data.tokenizer", config.data.tokenizer
     if config.start_from is not None:
         yield "config.start_from", config.start_from
+
+
+def _addresses(config: TrainConfig) -> Iterator[tuple[str, str]]:
+    for source in config.data.sources:
+        if is_remote(source.path):
+            yield "config.data.sources.path", source.path

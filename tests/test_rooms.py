@@ -16,7 +16,7 @@ MOST_MODULES = 15
 """In one folder, beside `__init__` and `__main__`."""
 
 ROOMS = {
-    "records": [".", "tables", "store", "reading"],
+    "records": [".", "tables", "store", "reading", "sources"],
     "tool_specs": [
         *(
             "language/syntax",

@@ -11,7 +11,6 @@ from cyclopts import App, Parameter
 
 from records.errors import ConfigError, SynthError
 from records.settings import read_settings, validate_as
-from trainer.training.settings import TrainConfig
 
 app = App(
     name="python -m trainer",
@@ -88,7 +87,8 @@ def generate(
     Args:
         model: Folder of a training run, or of an exported model.
         prompt: What the user says.
-        system: What it is told before; a model that was fine-tuned with one wants one.
+        system: What it is told before; left out: what it was told in training where a conversation
+            had no system message.
         tools: JSON file with a list of tools as OpenAI has them, declared as in training.
         max_tokens: Tokens of the answer, at most.
         temperature: 0 takes the likeliest token.
@@ -96,7 +96,7 @@ def generate(
         device: auto takes a GPU where torch sees one.
     """
     from trainer.data.chat import END, encode_chat, parse_answer, prompt_for_answer
-    from trainer.data.declarations import style_of
+    from trainer.data.chat_format import format_of
     from trainer.inference.loading import load_sampler
     from trainer.inference.sampler import Sampling
     from trainer.model.exchange import model_folder
@@ -105,7 +105,7 @@ def generate(
     sampling = validate_as(Sampling, given, where="generate")
     messages, declared = _asked(prompt, system, tools)
     sampler, tokenizer = load_sampler(model_folder(model), device=device, slots=1)
-    asked = encode_chat(tokenizer, messages, declared, style=style_of(model)).ids
+    asked = encode_chat(tokenizer, messages, declared, chat=format_of(model)).ids
     asked += prompt_for_answer(tokenizer)
     (made,) = sampler.generate([asked], sampling, stop=tokenizer.special[END], seeds=[seed])
     answer = parse_answer(tokenizer, made.ids)
@@ -140,14 +140,14 @@ def export(
         out: Folder to write; must not exist.
         model_type: deepseek_v3 loads in transformers, kimi_k2 in vLLM and SGLang.
     """
-    from trainer.data.declarations import style_of
+    from trainer.data.chat_format import format_of
     from trainer.model.exchange import export_model, import_with_tokenizer, model_folder
 
     if out.exists():
         raise ConfigError(f"{out} exists; choose a folder that does not")
-    style = style_of(run)
+    chat = format_of(run)
     model, tokenizer = import_with_tokenizer(model_folder(run))
-    export_model(model, out, tokenizer, declarations=style, model_type=model_type)
+    export_model(model, out, tokenizer, chat=chat, model_type=model_type)
     print(out)  # noqa: T201
     _tell_of_template(model_folder(run))
 
@@ -179,8 +179,10 @@ def _tell_of_template(folder: Path) -> None:
 
 
 def _train(stage: str, path: Path, overrides: tuple[str, ...]) -> None:
+    # late: processes that tokenise import this module, and have no use for torch
     from trainer.training.account import account_of, as_lines
     from trainer.training.loop import train
+    from trainer.training.settings import TrainConfig
 
     values: dict[str, Any] = read_settings(path, overrides) | {"stage": stage}
     done = train(validate_as(TrainConfig, values, where=str(path)), on_step=_tell)

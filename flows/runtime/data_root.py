@@ -13,6 +13,7 @@ from pydantic import BeforeValidator
 
 from flows.runtime.settings import data_root, flow_addresses, flow_keys
 from records.errors import ConfigError
+from records.sources.stored_files import is_remote
 from sandboxes.installing.client_files import is_server_file, servers_in
 from sandboxes.mcp.joining import files_joined, programs_of
 from sandboxes.mcp.servers import ServerConfig
@@ -20,7 +21,6 @@ from synth.engine.context import ConfigT
 from synth.engine.job_config import JobConfig
 from synth.llm.settings.endpoints import endpoint_names
 from synth.rephrasing.sources.sources import BUILT_IN, is_on_hub
-from synth.rephrasing.sources.stored_files import is_remote
 
 
 def check_before_reading(values: Any) -> Any:
@@ -66,8 +66,7 @@ def check_parameters(config: JobConfig, dataset: str) -> None:
         if own.ca_file is not None:
             check_paths([(f"roles.{role}.ca_file", own.ca_file)])
     check_paths(_paths(config, dataset))
-    for setting, address in _addresses(config):
-        _check_address(setting, address)
+    check_addresses(_addresses(config))
     for server in _own_servers(config):
         for program in programs_of(server):
             _check_server(program)
@@ -92,6 +91,12 @@ def check_paths(paths: Iterable[tuple[str, str]]) -> None:
                 f"{setting} = {path!r} is not inside the data root {root}; a flow that is started "
                 "from the UI reads and writes only there (set SYNTH_DATA_ROOT for another folder)"
             )
+
+
+def check_addresses(addresses: Iterable[tuple[str, str]]) -> None:
+    """ConfigError for one, among (setting, address), that flows may not read."""
+    for setting, address in addresses:
+        _check_address(setting, address)
 
 
 def _check_address(setting: str, address: str) -> None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from records.digest import digest
 from records.errors import ItemError
 from records.sizes import TOKEN_COUNTER, count_tokens
+from records.sources.stored_files import stored_files
 from records.store.commits import ItemStatus, failed
 from records.tables.schemas import Row
 from records.tables.splits import own_split
@@ -39,7 +40,6 @@ from synth.rephrasing.sources.decontamination import (
     decontaminator_of,
 )
 from synth.rephrasing.sources.sources import source_of
-from synth.rephrasing.sources.stored_files import stored_files
 from synth.rephrasing.sources.texts import BadRow, SourceText, TextPosition, TextSource
 from synth.rephrasing.structure.chunks import Document, Span, documents_of
 from synth.rephrasing.writing.assignment import Assigner, Assignment

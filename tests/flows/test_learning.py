@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from transformers import AutoModelForCausalLM
 
+from flows.learning import check_reads
 from flows.pretrain import pretrain
 from flows.sft import sft
 from records.errors import ConfigError, SynthError
@@ -121,6 +122,18 @@ def test_pretraining_stays_inside_the_data_root(
     (tmp_path / "root" / "text.txt").write_text("words " * 200)
     done = asyncio.run(pretrain(config_of(tmp_path / "root", tmp_path / "root" / "text.txt")))
     assert done.steps == 4
+
+
+@pytest.mark.parametrize("path", ["hf://owner/name", "s3://bucket/rows"])
+def test_a_run_from_the_ui_reads_no_address_that_nobody_allowed(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SYNTH_DATA_ROOT", str(tmp_path))
+    monkeypatch.chdir(tmp_path)  # as a path it would lie in the data root
+    config = config_of(tmp_path, tmp_path)
+    sources = config.data.model_copy(update={"sources": (CorpusConfig(path=path),)})
+    with pytest.raises(ConfigError, match="no address that a flow which is started from the UI"):
+        check_reads(config.model_copy(update={"data": sources}))
 
 
 @pytest.mark.slow

@@ -28,7 +28,11 @@ def config_of(data: Path, out: Path, **other: Any) -> TrainConfig:
         "preset": None,
         "shape": SHAPE,
         "data": DataConfig(
-            sources=(CorpusConfig(path=str(data)),), row_tokens=64, batch_rows=4, micro_rows=2
+            sources=(CorpusConfig(path=str(data)),),
+            system="",
+            row_tokens=64,
+            batch_rows=4,
+            micro_rows=2,
         ),
         "steps": 12,
         "peak_lr": 5e-3,

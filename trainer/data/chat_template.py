@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from trainer.data.declarations import TEMPLATE, Style, declared_in, opening
+from trainer.data.chat_format import TEMPLATE, ChatFormat, format_in, opening
 from trainer.data.tokenizer import SETTINGS
 
 RESPONSE_TEMPLATE: dict[str, Any] = {
@@ -29,24 +29,25 @@ RESPONSE_TEMPLATE: dict[str, Any] = {
                 "function": {"name": "{name}", "arguments": "{content}"},
             },
         },
+        "reasoning_content": {"open": "<think>", "close": "</think>", "content": "text"},
         "content": {"close": ["<|im_end|>", "[EOS]"], "content": "text"},
     },
 }
-"""In which form calls are written, for transformers (from 5.23), whose server reads it from
-`tokenizer_config.json`. Arguments stay the text that the model wrote."""
+"""In which form reasoning and calls are written, for transformers (from 5.23), whose server reads
+it from `tokenizer_config.json`. Arguments stay the text that the model wrote."""
 
 _SOURCE = Path(__file__).with_name("chat_template.j2")
 
 
-def chat_template(style: Style) -> str:
-    """The content of `chat_template.jinja` for a model that is told of its tools so."""
-    return opening(style) + _SOURCE.read_text()
+def chat_template(chat: ChatFormat) -> str:
+    """The content of `chat_template.jinja` for a model that was trained on this format."""
+    return opening(chat) + _SOURCE.read_text()
 
 
 def has_other_template(folder: Path) -> bool:
     """Whether the model of a folder says that it speaks another chat format than ours."""
     if (folder / TEMPLATE).exists():
-        return declared_in(folder) is None
+        return format_in(folder) is None
     try:
         settings = json.loads((folder / SETTINGS).read_text())
     except (OSError, ValueError):

@@ -2,7 +2,8 @@
 
 Known are the columns `messages` (role, content), `conversations` (from, value, as ShareGPT has
 them, or role, content) and `prompt` with `completion`, each as structures or as JSON text; beside
-them `tools`, `system` and `train_turns`. What is not understood is a ValueError that says what was
+them `tools`, `system` and `train_turns`. An assistant's message may have `reasoning_content`, or
+`reasoning` as some servers call it. What is not understood is a ValueError that says what was
 found and what is allowed: a conversation is never guessed at, nor learnt in part.
 """
 
@@ -104,10 +105,24 @@ def _message(given: Any) -> dict[str, Any]:
         raise ValueError(f"a message has role {role!r}; allowed: {', '.join(ROLES)}")
     if not isinstance(message.setdefault("content", ""), str | list):
         raise ValueError(f"a message's content is {_shown(message['content'])}, not text")
+    if not isinstance(message.get("name", ""), str):
+        raise ValueError(f"a message's name is {_shown(message['name'])}, not text")
+    if role == "assistant":
+        _name_reasoning(message)
     if calls := message.pop("tool_calls", None):
         calls = _list(_parsed(calls, "tool_calls"), "tool_calls")
         message["tool_calls"] = [_call(call) for call in calls]
     return message
+
+
+def _name_reasoning(message: dict[str, Any]) -> None:
+    """Reasoning under one name, where there is some."""
+    found = [message.pop(name, None) for name in ("reasoning_content", "reasoning")]
+    for reasoning in found:
+        if reasoning is not None and not isinstance(reasoning, str):
+            raise ValueError(f"a message's reasoning is {_shown(reasoning)}, not text")
+    if reasoning := found[0] or found[1]:
+        message["reasoning_content"] = reasoning
 
 
 def _of_share_gpt(message: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,16 +3,16 @@
 A corpus is a folder of `tokens.i32` and `learnt.u1` (flat, one entry a token), `documents.parquet`
 (a row a document: where it lies and where it is from) and `corpus.json`, written last. What it was
 made from is its fingerprint: a run goes on with the very rows it began with, whatever has been
-added to a dataset since.
+added to a dataset since. The length of a packed row belongs to it, since it decides which
+conversations are left out.
 """
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,18 +21,18 @@ import pyarrow.parquet as pq
 from records.digest import digest
 from records.errors import ConfigError
 from records.files import write_atomic
-from trainer.data.chat import Encoded, encode_chat
-from trainer.data.conversations import TrainingConversation
-from trainer.data.declarations import Style
-from trainer.data.sources import TRAIN, CorpusConfig, Sample, ViewName, samples_of
+from trainer.data.chat_format import ChatFormat
+from trainer.data.documents import ReasoningUse, RowEncoder, has_reasoning
+from trainer.data.fitting import Fitted, Tokenised, fitted
+from trainer.data.row_length import RowLength, RowLimits
+from trainer.data.sources import CorpusConfig, ViewName, is_learnt_from, samples_of
+from trainer.data.tokenising import UntokenisedRow, cores, tokenised
 from trainer.data.tokenizer import Tokenizer
 
-VERSION = 2
+VERSION = 3
 """Raised when the same rows would give other tokens."""
 
 TOKENS, LEARNT, DOCUMENTS, MARK = "tokens.i32", "learnt.u1", "documents.parquet", "corpus.json"
-
-BATCH_DOCUMENTS = 4096
 
 LEFT_OUT = {
     "held_out": "kept for tests",
@@ -41,15 +41,11 @@ LEFT_OUT = {
 }
 """Why a row is left out -> what that means."""
 
-_SCHEMA = pa.schema(
-    [
-        ("sample_id", pa.utf8()),
-        ("source", pa.int32()),
-        ("start", pa.int64()),
-        ("tokens", pa.int64()),
-        ("learnt", pa.int64()),
-    ]
-)
+CUT = {
+    "too_long": "conversation cut behind the last answer that fits into data.row_tokens",
+    "reasoning": "conversation without the reasoning of its answers",
+}
+"""What was cut off a row that is learnt from -> what that means."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +64,16 @@ class Corpus:
     """int32, index of each document's source."""
     weights: tuple[float, ...]
     """Of each source."""
+    rows: int
+    """Rows of the sources that it holds; one with reasoning may be several documents."""
     left_out: dict[str, int]
     """Rows that are not in it, by reason."""
+    cut: dict[str, int]
+    """Rows that something was cut off, by what."""
+    row_length: RowLength
+    """Of a packed row."""
+    chat: ChatFormat
+    """How its conversations are written."""
     fingerprint: str
 
     @property
@@ -83,53 +87,85 @@ def make_corpus(
     folder: Path,
     *,
     view: ViewName = "sft",
-    style: Style = "json",
-    longest: int | None = None,
+    chat: ChatFormat = ChatFormat(),
+    reasoning: ReasoningUse = "learn",
+    limits: RowLimits = RowLimits(),
+    processes: int | None = None,
 ) -> Corpus:
     """Tokenise the sources into `folder`, or open what an earlier call has made of the same.
 
-    Rows kept for tests are left out, unless their source says `held_out`; so are conversations of
-    more than `longest` tokens, which cannot be cut without losing what they show, and those with
-    nothing to learn. ConfigError when nothing is left, or the folder holds another corpus.
+    Rows kept for tests are left out, unless their source says `held_out`; so are those with nothing
+    to learn, and conversations that are longer than a row, as `limits` say. Where any answer has
+    reasoning that is not cut, all are written as those of a model that thinks. `processes`: that
+    tokenise; None: one for each core. ConfigError when nothing is left, too much is left out, or
+    the folder holds another corpus.
     """
     wanted = {
         "version": VERSION,
         "sources": [source.identity() for source in sources],
         "tokenizer": digest(tokenizer.fingerprint),
         "view": view,
-        "style": style,
-        "longest": longest,
+        "chat": chat.identity(),
+        "reasoning": reasoning,
+        "longer": limits.longer,
     }
     if (folder / MARK).exists():
         mark = _mark(folder)
-        if mark.get("made_from") != wanted:
+        known = mark.get("row_tokens")
+        if mark.get("made_from") != wanted or limits.tokens not in (None, known):
             raise ConfigError(
-                f"{folder} holds tokens of other sources or of another tokenizer; choose another "
-                "output folder, or remove it"
+                f"{folder} holds tokens of other sources or of another tokenizer, or rows of "
+                "another length; choose another output folder, or remove it"
             )
         return open_corpus(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    writer = _Writer(folder)
-    with writer:
-        for number, source in enumerate(sources):
-            encode = partial(_encoded, tokenizer, style=style, longest=longest)
-            for sample in samples_of(source, view):
-                if sample.split != TRAIN and not source.held_out:
-                    writer.left_out["held_out"] += 1
-                else:
-                    writer.add(sample.sample_id, number, encode(sample))
-    if not writer.documents:
-        told = (f"{n} {why}: {LEFT_OUT[why]}" for why, n in writer.left_out.items())
-        reasons = "; ".join(told) or "no rows"
-        raise ConfigError(f"data: nothing to learn from ({reasons})")
+    encoder = RowEncoder(tokenizer, chat, reasoning)
+    reading = _Reading(sources, view, unless_thinking=reasoning != "cut" and not chat.thinking)
+    processes = processes or cores()
+    try:
+        whole = _written(folder, reading, encoder, processes)
+    except _ReasoningFoundError:
+        _check_can_think(tokenizer)
+        encoder = RowEncoder(tokenizer, chat.model_copy(update={"thinking": True}), reasoning)
+        reading = _Reading(sources, view, unless_thinking=False)
+        whole = _written(folder, reading, encoder, processes)
+    made = fitted(whole, folder / TOKENS, folder / LEARNT, tokenizer, limits)
+    left_out = reading.left_out + made.left_out
+    if not len(made.documents):
+        told = "; ".join(f"{n} {why}: {LEFT_OUT[why]}" for why, n in left_out.items())
+        raise ConfigError(f"data: nothing to learn from ({told or 'no rows'})")
+    pq.write_table(made.documents, folder / DOCUMENTS)
     mark = {
         "made_from": wanted,
         "weights": [source.weight for source in sources],
-        "left_out": dict(writer.left_out),
-        "fingerprint": digest(wanted, writer.end, writer.documents),
+        "rows": made.rows,
+        "left_out": dict(sorted(left_out.items())),
+        "cut": _cut(made, reasoning),
+        "row_tokens": made.row_length.tokens,
+        "row_tokens_why": made.row_length.why,
+        "chat": encoder.chat.model_dump(),
+        "fingerprint": digest(
+            wanted, made.row_length.tokens, made.tokens, len(made.documents), encoder.chat.thinking
+        ),
     }
     write_atomic(folder / MARK, json.dumps(mark, indent=2).encode())
     return open_corpus(folder)
+
+
+def _check_can_think(tokenizer: Tokenizer) -> None:
+    if not tokenizer.can_think:
+        raise ConfigError(
+            "data: answers have reasoning, and the tokenizer, of an earlier version, has no "
+            "<think>; set data.reasoning = 'cut', or train a model with a new tokenizer"
+        )
+
+
+def _cut(made: Fitted, reasoning: ReasoningUse) -> dict[str, int]:
+    counts = {
+        "too_long": made.cut,
+        "reasoning": made.with_reasoning if reasoning == "cut" else 0,
+    }
+    return {what: number for what, number in counts.items() if number}
 
 
 def open_corpus(folder: Path) -> Corpus:
@@ -144,7 +180,11 @@ def open_corpus(folder: Path) -> Corpus:
             lengths=table["tokens"].to_numpy(),
             sources=table["source"].to_numpy(),
             weights=tuple(mark["weights"]),
+            rows=mark["rows"],
             left_out=mark["left_out"],
+            cut=mark["cut"],
+            row_length=RowLength(mark["row_tokens"], mark["row_tokens_why"]),
+            chat=ChatFormat.model_validate(mark["chat"]),
             fingerprint=mark["fingerprint"],
         )
     except (pa.ArrowException, OSError, ValueError, KeyError) as error:
@@ -154,11 +194,13 @@ def open_corpus(folder: Path) -> Corpus:
     return corpus
 
 
-def _mark(folder: Path) -> dict[str, Any]:
+def _mark(folder: Path) -> Mapping[str, Any]:
     try:
         mark = json.loads((folder / MARK).read_text())
     except (OSError, ValueError) as error:
         raise _damaged(folder, f"{MARK}: {error}") from error
+    if not isinstance(mark, Mapping):
+        raise _damaged(folder, f"{MARK} is no object")
     return mark
 
 
@@ -166,63 +208,40 @@ def _damaged(folder: Path, why: str) -> ConfigError:
     return ConfigError(f"{folder} is damaged ({why}); remove it, and it is made again")
 
 
-def _encoded(
-    tokenizer: Tokenizer, sample: Sample, *, style: Style, longest: int | None
-) -> Encoded | str:
-    """The tokens, or why the row is left out."""
-    if isinstance(sample.body, TrainingConversation):
-        body = sample.body
-        encoded = encode_chat(
-            tokenizer, body.messages, body.tools, train_turns=body.train_turns, style=style
-        )
-        if longest is not None and len(encoded.ids) > longest:
-            return "too_long"
-    else:
-        ids = [*tokenizer.encode(sample.body), tokenizer.end]
-        encoded = Encoded(ids, [True] * len(ids))
-    return encoded if any(encoded.learnt[1:]) else "nothing_to_learn"  # nothing leads to the first
+class _ReasoningFoundError(Exception):
+    """The first answer with reasoning was read, and rows before it were written without."""
 
 
-class _Writer:
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._rows: list[dict[str, Any]] = []
+class _Reading:
+    """The rows that are learnt from, and a count of those that are not."""
+
+    def __init__(
+        self, sources: Sequence[CorpusConfig], view: ViewName, *, unless_thinking: bool
+    ) -> None:
+        self._sources, self._unless_thinking = sources, unless_thinking
+        self._view: ViewName = view
         self.left_out: Counter[str] = Counter()
-        self.documents = 0
-        self.end = 0
 
-    def __enter__(self) -> None:
-        self._tokens: BinaryIO = (self._folder / TOKENS).open("wb")
-        self._learnt: BinaryIO = (self._folder / LEARNT).open("wb")
-        self._table = pq.ParquetWriter(self._folder / DOCUMENTS, _SCHEMA)
+    def __iter__(self) -> Iterator[UntokenisedRow]:
+        for number, source in enumerate(self._sources):
+            for sample in samples_of(source, self._view):
+                if not is_learnt_from(sample, source):
+                    self.left_out["held_out"] += 1
+                elif self._unless_thinking and has_reasoning(sample.body):
+                    raise _ReasoningFoundError
+                else:
+                    yield UntokenisedRow(number, sample.sample_id, sample.body)
 
-    def __exit__(self, *_: object) -> None:
-        self._flush()
-        self._table.close()
-        self._tokens.close()
-        self._learnt.close()
 
-    def add(self, sample_id: str, source: int, encoded: Encoded | str) -> None:
-        if isinstance(encoded, str):
-            self.left_out[encoded] += 1
-            return
-        self._tokens.write(np.asarray(encoded.ids, dtype=np.int32).tobytes())
-        self._learnt.write(np.asarray(encoded.learnt, dtype=np.uint8).tobytes())
-        self._rows.append(
-            {
-                "sample_id": sample_id,
-                "source": source,
-                "start": self.end,
-                "tokens": len(encoded.ids),
-                "learnt": sum(encoded.learnt),
-            }
-        )
-        self.end += len(encoded.ids)
-        self.documents += 1
-        if len(self._rows) == BATCH_DOCUMENTS:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._rows:
-            self._table.write_table(pa.Table.from_pylist(self._rows, _SCHEMA))
-            self._rows = []
+def _written(folder: Path, reading: _Reading, encoder: RowEncoder, processes: int) -> Tokenised:
+    """All tokens, of rows of any length, and where their documents lie."""
+    whole = Tokenised()
+    with (folder / TOKENS).open("wb") as tokens, (folder / LEARNT).open("wb") as learnt:
+        for row in tokenised(reading, encoder, processes=processes):
+            if not row.documents:
+                reading.left_out["nothing_to_learn"] += 1
+            for document in row.documents:
+                tokens.write(document.ids.tobytes())
+                learnt.write(document.learnt.tobytes())
+            whole.add(row)
+    return whole

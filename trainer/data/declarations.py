@@ -2,55 +2,13 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Literal, get_args
-
-from records.errors import ConfigError
 
 Style = Literal["json", "typescript"]
 STYLES: tuple[Style, ...] = get_args(Style)
 
 DEEPEST = 12
 """Schemas nested deeper are `any` from there on."""
-
-
-TEMPLATE = "chat_template.jinja"
-"""Beside the tokenizer of an exported model; its first line is `opening`."""
-
-
-def opening(style: Style) -> str:
-    return f'{{%- set declarations = "{style}" -%}}\n'
-
-
-def declared_in(folder: Path) -> Style | None:
-    """What the folder's chat template says; None where there is none of ours."""
-    try:
-        template = (folder / TEMPLATE).read_text()
-    except (OSError, ValueError):
-        return None
-    return next((style for style in STYLES if template.startswith(opening(style))), None)
-
-
-def style_of(model: Path) -> Style:
-    """How tools were declared when the model was trained, by its chat template or by the settings
-    of its run; JSON where that is not known. ConfigError for a way that is none."""
-    if (own := declared_in(model)) is not None:
-        return own
-    for folder in (model, model.parent):
-        try:
-            known = json.loads((folder / "config.json").read_text())
-        except (OSError, ValueError):
-            continue
-        own = known.get("data") if isinstance(known, dict) else None
-        if not isinstance(own, dict) or "declarations" not in own:
-            continue
-        if own["declarations"] not in STYLES:
-            raise ConfigError(
-                f"{folder / 'config.json'}: data.declarations = {own['declarations']!r}; allowed: "
-                f"{', '.join(STYLES)}"
-            )
-        return own["declarations"]
-    return "json"
 
 
 def declare(tools: Sequence[Mapping[str, Any]], style: Style) -> str:

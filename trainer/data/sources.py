@@ -1,20 +1,22 @@
 """Rows to learn from, in the forms in which people keep them, as conversations or texts.
 
 A source is one of our datasets (its view `sft` or `pretrain`), or Parquet, JSON lines or text files
-of anybody. Rows are read a batch at a time.
+of anybody, here or elsewhere, compressed or not, or a data set that the package `datasets` reads.
+Rows are read a batch at a time.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import Field
 
 from records.config import Config
 from records.errors import ConfigError
+from records.sources.data_sets import can_be_named, is_saved, open_data_set, unreadable
+from records.sources.stored_files import StoredFile, stored_files
 from records.store.dataset import Dataset
 from records.store.marker import MARKER
 from trainer.data.conversations import TrainingConversation, conversation_of
@@ -24,13 +26,25 @@ BATCH_ROWS = 512
 ViewName = Literal["sft", "pretrain"]
 """Conversations, or texts."""
 
+HUB = "hf://"
+"""Before the name of a data set."""
+
+SETTING = "data.sources.path"
+
 TRAIN = "train"
 """The split that is learnt from."""
 
 
 class CorpusConfig(Config):
     path: str
-    """A dataset's folder, or a .parquet, .jsonl or .txt file, or a folder of such files."""
+    """A dataset's folder; a .parquet, .jsonl or .txt file (the last two may end in .gz or .zst), a
+    folder or pattern of such files, or an address of them (`s3://`, `gs://`, `https://`,
+    `hf://datasets/owner/name/folder`; each kind needs its package); a data set on the Hugging Face
+    hub, which is streamed (`hf://owner/name`), or a folder that `datasets` saved."""
+    config: str | None = None
+    """Of a data set on the hub that has several, such as a language: `en`."""
+    split: str = "train"
+    """Of a data set on the hub or saved, which rows."""
     weight: float = Field(default=1.0, gt=0.0, le=100.0)
     """How often an epoch shows each of its rows; 0.5 shows half of them."""
     held_out: bool = False
@@ -43,19 +57,66 @@ class Sample(NamedTuple):
     body: TrainingConversation | str
 
 
+def is_learnt_from(sample: Sample, source: CorpusConfig) -> bool:
+    """Whether it is of the training split, or its source is named for scoring."""
+    return sample.split == TRAIN or source.held_out
+
+
 def samples_of(source: CorpusConfig, view: ViewName) -> Iterator[Sample]:
     """Every row of a source in a fixed order; of a dataset, of its view of that name. ConfigError
     for a path or row that cannot be read."""
     path = Path(source.path)
+    if (name := _data_set_in(source.path)) is not None:
+        yield from _of_rows(_of_data_set(name, source), name, name.rpartition("/")[2])
+        return
+    if source.config is not None or source.split != TRAIN:
+        raise ConfigError(
+            f"{SETTING} = {source.path!r} is no data set of the hub (hf://owner/name) and none "
+            "that was saved: leave out config and split"
+        )
     if (path / MARKER).is_file():
         yield from _of_dataset(path, view)
         return
-    for file in _files(path):
-        for number, row in enumerate(_rows(file)):
-            try:
-                yield _sample(row, f"{file.name}:{number}")
-            except ValueError as error:
-                raise ConfigError(f"{file}, row {number}: {error}") from error
+    for file in _files(source.path):
+        yield from _of_rows(_rows(file), file.path, file.name)
+
+
+def _files(path: str) -> list[StoredFile]:
+    """Without Markdown: beside rows it tells of them."""
+    files = [f for f in stored_files(path, setting=SETTING) if f.format != ".md"]
+    if not files:
+        raise ConfigError(f"{SETTING} = {path!r} holds nothing but Markdown, which is not read")
+    return files
+
+
+def _of_rows(rows: Iterable[Any], where: str, name: str) -> Iterator[Sample]:
+    """`where` and `name`: of what they are in, for errors and for their ids."""
+    for number, row in enumerate(rows):
+        try:
+            yield _sample(row, f"{name}:{number}")
+        except ValueError as error:
+            raise ConfigError(f"{where}, row {number}: {error}") from error
+
+
+def _data_set_in(path: str) -> str | None:
+    """The name or folder of a data set; None for any other path. An address of the hub with more
+    parts than owner and name leads to files."""
+    if path.startswith(HUB) and can_be_named(name := path.removeprefix(HUB)):
+        return name
+    return path if is_saved(Path(path)) else None
+
+
+def _of_data_set(name: str, source: CorpusConfig) -> Iterator[Any]:
+    opened = open_data_set(name, config=source.config, split=source.split, setting=SETTING)
+    rows = iter(opened)
+    while True:
+        try:
+            row = next(rows)
+        except StopIteration:
+            return
+        except Exception as error:  # the package raises whatever its readers do
+            raise unreadable(name, error, setting=SETTING) from error
+        yield _without_nulls(row)
 
 
 def _of_dataset(path: Path, view: ViewName) -> Iterator[Sample]:
@@ -73,40 +134,29 @@ def _of_dataset(path: Path, view: ViewName) -> Iterator[Sample]:
         database.close()
 
 
-def _files(path: Path) -> list[Path]:
-    kinds = (".parquet", ".jsonl", ".txt")
-    if path.is_file() and path.suffix in kinds:
-        return [path]
-    found = sorted(p for p in path.rglob("*") if p.suffix in kinds) if path.is_dir() else []
-    if not found:
-        raise ConfigError(
-            f"data.sources: path = {str(path)!r} is neither a dataset nor a {', '.join(kinds)} "
-            "file, or a folder of such files"
-        )
-    return found
-
-
-def _rows(file: Path) -> Iterator[Any]:
+def _rows(file: StoredFile) -> Iterator[Any]:
     try:
-        if file.suffix == ".parquet":
-            for batch in pq.ParquetFile(file).iter_batches(BATCH_ROWS):
-                yield from (_without_nulls(row) for row in batch.to_pylist())
-        elif file.suffix == ".jsonl":
-            yield from _json_lines(file)
-        else:
-            yield {"text": file.read_text(encoding="utf-8")}
-    except (pa.ArrowException, ValueError, OSError) as error:
-        raise ConfigError(f"{file} cannot be read: {error}") from error
+        with file.raw() as raw:
+            if file.format == ".parquet":
+                for batch in pq.ParquetFile(raw).iter_batches(BATCH_ROWS):
+                    yield from (_without_nulls(row) for row in batch.to_pylist())
+            elif file.format == ".jsonl":
+                yield from _json_lines(file.unpacked(raw, 0))
+            else:
+                yield {"text": file.unpacked(raw, 0).read().decode()}
+    except ConfigError:
+        raise
+    except Exception as error:  # Arrow's, the system's, those of who reads elsewhere
+        raise ConfigError(f"{file.path} cannot be read: {error}") from error
 
 
-def _json_lines(file: Path) -> Iterator[Any]:
-    with file.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, 1):
-            if line.strip():
-                try:
-                    yield json.loads(line)
-                except ValueError as error:
-                    raise ValueError(f"line {number}: {error}") from error
+def _json_lines(data: BinaryIO) -> Iterator[Any]:
+    for number, line in enumerate(data, 1):
+        if line.strip():
+            try:
+                yield json.loads(line)
+            except ValueError as error:
+                raise ValueError(f"line {number}: {error}") from error
 
 
 def _without_nulls(value: Any) -> Any:

@@ -25,12 +25,18 @@ SPECIAL = (
     "<|tool_call_begin|>",
     "<|tool_call_argument_begin|>",
     "<|tool_call_end|>",
+    "<think>",
+    "</think>",
 )
 """Kimi K2's, as released: what its chat template is made of."""
 
-CALLS = tuple(token for token in SPECIAL if token.startswith("<|tool_call"))
+THOUGHTS = SPECIAL[-2:]
+"""A tokenizer that has all the others and not these is of an earlier version, and stays so: its
+model has no rows for them, and cannot think."""
+
+IN_ANSWERS = (*(token for token in SPECIAL if token.startswith("<|tool_call")), *THOUGHTS)
 """Written to files as tokens that are not special. Servers leave special tokens out of an answer
-before they look for calls in it, so with these a model's calls would be gone."""
+before they look for calls and reasoning in it, so with these a model's calls would be gone."""
 
 WORDS = "|".join(
     (
@@ -67,18 +73,28 @@ class Tokenizer:
     none, and special where they are not: the chat template needs them."""
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
-        backend.add_special_tokens([AddedToken(token, normalized=False) for token in SPECIAL])
+        there = backend.get_vocab(with_added_tokens=True)
+        earlier = all(token in there for token in SPECIAL if token not in THOUGHTS)
+        wanted = [t for t in SPECIAL if t in there or not (earlier and t in THOUGHTS)]
+        backend.add_special_tokens([AddedToken(token, normalized=False) for token in wanted])
         backend.encode_special_tokens = True  # what spells a special token is text
         self._backend = backend
         numbers = backend.get_vocab(with_added_tokens=True)
-        self.special = {token: numbers[token] for token in SPECIAL}
+        self.special = {token: numbers[token] for token in wanted}
         self.size = max(numbers.values()) + 1
         """Rows that an embedding needs: some tokenizers leave numbers out."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _of_json, (self.fingerprint,)
 
     @property
     def fingerprint(self) -> str:
         """All that decides how it writes a text."""
         return self._backend.to_str()
+
+    @property
+    def can_think(self) -> bool:
+        return all(token in self.special for token in THOUGHTS)
 
     @property
     def end(self) -> int:
@@ -113,9 +129,14 @@ class Tokenizer:
         }
         content = json.loads(self.fingerprint)
         for token in content["added_tokens"]:
-            token["special"] = token["special"] and token["content"] not in CALLS
+            token["special"] = token["special"] and token["content"] not in IN_ANSWERS
         write_atomic(folder / FILE, json.dumps(content, ensure_ascii=False).encode())
         write_atomic(folder / SETTINGS, json.dumps(settings, indent=2).encode())
+
+
+def _of_json(content: str) -> Tokenizer:
+    """As it was in the process that wrote `fingerprint`."""
+    return Tokenizer(tokenizers.Tokenizer.from_str(content))
 
 
 def load_tokenizer(folder: Path) -> Tokenizer:

@@ -235,8 +235,11 @@ async def begun(env: EpisodeEnvironment, chosen: Chosen) -> PlayedEpisode:
 
 
 def _message(answer: AssistantAnswer, before: int) -> dict[str, Any]:
-    """Calls are numbered over the conversation, as the template has them."""
+    """Calls are numbered over the conversation, as the template has them. Reasoning stays with its
+    answer: a turn that goes on with results of calls is shown it."""
     message: dict[str, Any] = {"role": "assistant", "content": answer.content}
+    if answer.reasoning_content:
+        message["reasoning_content"] = answer.reasoning_content
     if answer.tool_calls:
         message["tool_calls"] = [
             {"id": f"call_{before + n}", "type": "function", "function": call["function"]}

@@ -14,7 +14,8 @@ from records.files import write_atomic
 from records.tables.splits import SPLITS
 from synth.episode.environment import OUTSIDE
 from synth.render.intervals import Interval, clustered
-from trainer.data.declarations import Style, style_of
+from trainer.data.chat_format import format_of
+from trainer.data.declarations import Style
 from trainer.evaluation.playing import EpisodeScore, EvalConfig, Evaluated, evaluate
 from trainer.inference.policies import ModelPolicy, Policy
 from trainer.inference.sampler import Sampling
@@ -112,10 +113,13 @@ def score(config: ScoreConfig, *, on_played: Callable[[int, int], None] | None =
 
 def policy_of(config: ScoreConfig) -> ModelPolicy:
     """The model that is to be scored."""
+    chat = format_of(Path(config.model))
+    if config.declarations is not None:
+        chat = chat.model_copy(update={"declarations": config.declarations})
     return ModelPolicy(
         model_folder(Path(config.model)),
         config.sampling,
-        style=config.declarations or style_of(Path(config.model)),
+        chat=chat,
         constrained=config.constrained,
         slots=config.slots,
         slot_tokens=config.slot_tokens,

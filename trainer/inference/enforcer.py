@@ -5,6 +5,8 @@ the vocabulary at once whether it may come next. What is enforced of arguments: 
 `trainer.inference.json_grammar`.
 
     words, calls of declared tools, or both; then the end token
+
+A model that thinks writes `<think>`, whatever it likes, and `</think>` before it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,15 +29,10 @@ MOST_CALLS = 8
 MOST_WORKED_OUT = 64
 """Grammars that are kept for answers to come: conversations of one group have the same tools."""
 
-_WORDS = r"""
-answer: TEXT | ANY? calls
+_TEXTS = r"""
+thought: <think> ANY? </think>
 TEXT: /(?s:.*\S.*)/
 ANY: /(?s:.+)/
-"""
-
-_ONLY_WORDS = r"""
-answer: TEXT
-TEXT: /(?s:.*\S.*)/
 """
 
 
@@ -55,22 +52,29 @@ class AnswerGrammar:
         *,
         calls_before: int = 0,
         max_calls: int = MOST_CALLS,
+        thinking: bool = False,
     ) -> "Enforcer":
         """For one answer. `tools` in OpenAI's form; `calls_before`: calls of the conversation so
-        far, which the template counts. ConfigError for tools that are too much for the engine."""
-        key = digest(list(tools), calls_before, max_calls)
+        far, which the template counts; `thinking`: whether it begins with a thought. ConfigError
+        for tools that are too much for the engine."""
+        key = digest(list(tools), calls_before, max_calls, thinking)
         if key not in self._worked_out:
             if len(self._worked_out) >= MOST_WORKED_OUT:
                 self._worked_out.pop(next(iter(self._worked_out)))
-            self._worked_out[key] = self._matcher(tools, calls_before, max_calls)
+            self._worked_out[key] = self._matcher(tools, calls_before, max_calls, thinking)
         return Enforcer(self._worked_out[key].deep_copy(), self._size)
 
     def _matcher(
-        self, tools: Sequence[Mapping[str, Any]], calls_before: int, max_calls: int
+        self,
+        tools: Sequence[Mapping[str, Any]],
+        calls_before: int,
+        max_calls: int,
+        thinking: bool,
     ) -> LLMatcher:
         names, rules = _arguments(tools)
-        # a model that reasons writes its reasoning here, before the answer
-        lines = ["%llguidance {}", "start: answer", _WORDS if names else _ONLY_WORDS]
+        start = "start: thought answer" if thinking else "start: answer"
+        answer = "answer: TEXT | ANY? calls" if names else "answer: TEXT"
+        lines = ["%llguidance {}", start, answer, _TEXTS]
         if names:
             lines += [_calls(names, calls_before, max_calls), TERMINALS, *rules]
         matcher = LLMatcher(self._engine, "\n".join(lines), log_level=0)

@@ -8,12 +8,15 @@ another program would spell otherwise, stays as it was drawn. Messages of others
 each by itself, which the template allows (`trainer.data.chat`). An answer that was cut by length,
 or not answered for want of room, is closed with the end token, which then counts as not drawn;
 nothing else is mended: an answer that breaks the template is followed by what answers it.
+
+A model that thinks is not shown what it thought in turns before (`trainer.data.chat`): each of its
+turns is a sequence of its own, and those before lie in `earlier`.
 """
 
 import base64
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
@@ -30,8 +33,9 @@ from trainer.data.chat import (
     parse_answer,
     prompt_for_answer,
     text_of,
+    turn_start,
 )
-from trainer.data.declarations import Style
+from trainer.data.chat_format import ChatFormat
 from trainer.data.tokenizer import Tokenizer
 from trainer.inference.routes import ROUTE_DTYPE
 from trainer.inference.sampler import AnswerDraft, FinishReason
@@ -76,6 +80,8 @@ class EpisodeTokens:
     """Where an answer begins that is not yet drawn to its end; None between answers."""
     seed: int = 0
     """Of that answer."""
+    earlier: list["EpisodeTokens"] = field(default_factory=list)
+    """Of turns that are over, the first one first; of a model that does not think, none."""
     declared: str = ""
     """Digest of tokenizer and tools: the tokens mean nothing with others."""
 
@@ -90,7 +96,7 @@ class EpisodeTokens:
         messages: Sequence[ChatMessage],
         tools: Sequence[Mapping[str, Any]],
         *,
-        style: Style,
+        chat: ChatFormat,
         seed: int,
     ) -> None:
         """Add what is new of `messages`, and the header of the next answer. Does nothing where an
@@ -100,9 +106,9 @@ class EpisodeTokens:
         that are here and the last answer, where one behind them is the assistant's, or where tools
         or tokenizer are others.
         """
-        declared = digest(_fingerprint(tokenizer), list(tools), style)
+        declared = digest(_fingerprint(tokenizer), list(tools), chat.model_dump())
         if not self.ids:
-            new = encode_chat(tokenizer, messages, tools, style=style).ids
+            new = encode_chat(tokenizer, messages, tools, chat=chat).ids
         elif declared != self.declared:
             raise ChangedConversationError(
                 "the tools or the tokenizer are not those of the conversation's tokens; begin with "
@@ -111,6 +117,11 @@ class EpisodeTokens:
         else:
             self._check(tokenizer, messages)
             if self.begun_at is not None:
+                return
+            if chat.thinking and turn_start(messages) > turn_start(self.messages):
+                earlier = [*self.earlier, replace(self, earlier=[])]
+                vars(self).update(vars(EpisodeTokens(earlier=earlier)))
+                self.open_answer(tokenizer, messages, tools, chat=chat, seed=seed)
                 return
             new = _encoded(tokenizer, messages, len(self.messages) + 1)
         self._add([*new, *prompt_for_answer(tokenizer)])
@@ -158,8 +169,8 @@ class EpisodeTokens:
         if self.routes is not None:
             text = base64.b64encode(self.routes.contiguous().numpy().tobytes()).decode()
             routes = {"shape": list(self.routes.shape), "int16": text}
-        plain = {name: value for name, value in vars(self).items() if name != "routes"}
-        return json.dumps({"format": FORMAT, **plain, "routes": routes}, ensure_ascii=False)
+        told = {**vars(self), "routes": routes, "earlier": [e.to_json() for e in self.earlier]}
+        return json.dumps({"format": FORMAT, **told}, ensure_ascii=False)
 
     @classmethod
     def of_json(cls, text: str) -> "EpisodeTokens":
@@ -169,6 +180,7 @@ class EpisodeTokens:
             if told.pop("format") != FORMAT:
                 raise ValueError(f"format is not {FORMAT}")
             told["answers"] = [AnswerSpan(*answer) for answer in told["answers"]]
+            told["earlier"] = [cls.of_json(own) for own in told["earlier"]]
             if (routes := told["routes"]) is not None:
                 content = bytearray(base64.b64decode(routes["int16"], validate=True))
                 kept = torch.frombuffer(content, dtype=ROUTE_DTYPE)

@@ -19,8 +19,8 @@ from trainer.data.chat import (
     encode_chat,
     prompt_for_answer,
 )
-from trainer.data.declarations import Style
-from trainer.data.sources import CorpusConfig, TrainingConversation, samples_of
+from trainer.data.chat_format import ChatFormat
+from trainer.data.sources import CorpusConfig, TrainingConversation, is_learnt_from, samples_of
 from trainer.inference.drawing import Sampling
 from trainer.inference.enforcer import AnswerGrammar, Enforcer
 from trainer.inference.episode_tokens import EpisodeTokens
@@ -60,21 +60,22 @@ class ModelPolicy:
         folder: Path,
         sampling: Sampling = Sampling(),
         *,
-        style: Style = "json",
+        chat: ChatFormat = ChatFormat(),
         constrained: bool = False,
         slots: int = 32,
         slot_tokens: int | None = None,
         device: Device = "auto",
         routes: bool = False,
     ) -> None:
-        """`style`: how tools are declared, which must be as it was in training. `routes`: keep
-        which experts each token was sent to. For ConfigError see `trainer.inference.loading`."""
+        """`chat`: how conversations are written, which must be as it was in training. `routes`:
+        keep which experts each token was sent to. For ConfigError see
+        `trainer.inference.loading`."""
         self._sampler, self.tokenizer = load_sampler(
             folder, device=device, slots=slots, tokens=slot_tokens, routes=routes
         )
         self._grammar = AnswerGrammar(self.tokenizer, where=str(folder)) if constrained else None
         self._sampling = sampling
-        self._style: Style = style
+        self._chat = chat
 
     @property
     def version(self) -> int:
@@ -114,7 +115,7 @@ class ModelPolicy:
         tokens = [one.tokens if one.tokens is not None else EpisodeTokens() for one in asked]
         for one, kept in zip(asked, tokens, strict=True):
             kept.open_answer(
-                self.tokenizer, one.messages, one.tools, style=self._style, seed=one.seed
+                self.tokenizer, one.messages, one.tools, chat=self._chat, seed=one.seed
             )
         drafts = {number: kept.draft() for number, kept in enumerate(tokens)}
         most = self._sampler.cache.capacity
@@ -141,12 +142,16 @@ class ModelPolicy:
         return [kept.answer(self.tokenizer) if kept.begun_at is None else None for kept in tokens]
 
     def prompt_tokens(self, asked: PolicyRequest) -> int:
-        ids = encode_chat(self.tokenizer, asked.messages, asked.tools, style=self._style).ids
+        ids = encode_chat(self.tokenizer, asked.messages, asked.tools, chat=self._chat).ids
         return len(ids) + len(prompt_for_answer(self.tokenizer))
 
     def _guide(self, asked: PolicyRequest, draft: AnswerDraft) -> Enforcer:
         assert self._grammar is not None
-        enforcer = self._grammar.enforcer(asked.tools, calls_before=num_calls(asked.messages))
+        enforcer = self._grammar.enforcer(
+            asked.tools,
+            calls_before=num_calls(asked.messages),
+            thinking=self._chat.thinking,
+        )
         for token in draft.ids:
             enforcer.take(token)
         return enforcer
@@ -173,9 +178,7 @@ class NearestExample:
         self._said: list[ChatMessage] = []
         bags: list[Tensor] = []
         for sample in samples_of(source, "sft"):
-            if isinstance(sample.body, TrainingConversation) and (
-                source.held_out or sample.split == "train"
-            ):
+            if isinstance(sample.body, TrainingConversation) and is_learnt_from(sample, source):
                 for at, message in enumerate(sample.body.messages):
                     if message.get("role") == "assistant" and len(bags) < MOST_EXAMPLES:
                         bags.append(_bag(sample.body.messages[:at], sample.body.tools))

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from records.errors import ConfigError
 from records.files import write_atomic
+from trainer.data.chat_format import TEMPLATE, ChatFormat
 from trainer.data.chat_template import RESPONSE_TEMPLATE, chat_template
-from trainer.data.declarations import TEMPLATE, Style
 from trainer.data.tokenizer import Tokenizer, load_tokenizer
 from trainer.model.decoder import Decoder
 from trainer.model.hf_config import config_of_hf, generation_config, hf_config
@@ -38,12 +38,12 @@ def export_model(
     folder: Path,
     tokenizer: Tokenizer | None = None,
     *,
-    declarations: Style = "json",
+    chat: ChatFormat = ChatFormat(),
     model_type: str = "deepseek_v3",
     shard_bytes: int = SHARD_BYTES,
 ) -> None:
     """Write `config.json`, weights and their index into `folder`, which is made; with a tokenizer
-    also its files, the chat template that declares tools so, and where an answer ends.
+    also its files, the chat template of this format, and where an answer ends.
 
     The index comes last, so that a folder that has one is whole.
     """
@@ -52,7 +52,7 @@ def export_model(
     folder.mkdir(parents=True, exist_ok=True)
     if tokenizer is not None:
         tokenizer.save(folder, response_template=RESPONSE_TEMPLATE)
-        write_atomic(folder / TEMPLATE, chat_template(declarations).encode())
+        write_atomic(folder / TEMPLATE, chat_template(chat).encode())
         ends = json.dumps(generation_config(tokenizer), indent=2)
         write_atomic(folder / "generation_config.json", ends.encode())
     tensors = {name: t.contiguous() for name, t in released_tensors(model.state_dict())}

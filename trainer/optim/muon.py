@@ -191,7 +191,7 @@ class MuonAdamW(torch.optim.Optimizer):
         torch._foreach_addcmul_(squares, gradients, gradients, 1 - config.beta2)
         _close(kept_means, means, taken)
         _close(kept_squares, squares, taken)
-        updates = torch._foreach_div(means, [1 - config.beta1 ** s["step"] for s in states])
+        updates = list(torch._foreach_div(means, [1 - config.beta1 ** s["step"] for s in states]))
         divisors = torch._foreach_div(squares, [1 - config.beta2 ** s["step"] for s in states])
         torch._foreach_sqrt_(divisors)
         torch._foreach_add_(divisors, config.eps)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from trainer.data.corpus import LEFT_OUT, open_corpus
+from trainer.data.corpus import CUT, LEFT_OUT, open_corpus
 from trainer.training.metrics import MetricsLine, read_metrics
 from trainer.training.run_folder import TOKENS, known_settings
 from trainer.training.step import FAULTS
@@ -26,7 +26,8 @@ MOST_NAMED = 3
 class AccountLine(NamedTuple):
     what: Literal["rows", "steps"]
     number: int
-    became: Literal["learnt from", "left out", "taken", "skipped"]
+    became: Literal["learnt from", "left out", "cut", "taken", "skipped"]
+    """Rows that were cut are among those that are learnt from."""
     reason: str
     """One word to group by; empty for what was not passed over."""
     meaning: str
@@ -46,10 +47,12 @@ def account(split: SplitCorpus, lines: Sequence[MetricsLine]) -> list[AccountLin
         if line["skipped"]:
             skipped.setdefault(line["skipped"], []).append(line["step"])
     taken = len(lines) - sum(map(len, skipped.values()))
-    counts = [AccountLine("rows", len(split.training.lengths), "learnt from", "", "")]
+    counts = [AccountLine("rows", split.training.rows, "learnt from", "", "")]
     left_out = split.training.left_out | ({VALIDATION: split.kept} if split.kept else {})
     for reason, number in sorted(left_out.items()):
         counts.append(AccountLine("rows", number, "left out", reason, MEANINGS.get(reason, "")))
+    for what, number in sorted(split.training.cut.items()):
+        counts.append(AccountLine("rows", number, "cut", what, CUT.get(what, "")))
     counts.append(AccountLine("steps", taken, "taken", "", ""))
     for reason, steps in sorted(skipped.items()):
         words = "; ".join(filter(None, (FAULTS.get(reason), _named(steps))))

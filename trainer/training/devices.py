@@ -54,7 +54,7 @@ def refuse_widths(config: TransformerConfig, device: torch.device) -> None:
 
 def refuse_what_does_not_fit(needed: int, device: torch.device, *, what: str, instead: str) -> None:
     """ConfigError, with the estimate in it and what to do instead, when the device has less."""
-    free = torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else _free_memory()
+    free = free_bytes(device)
     if free is not None and needed > free:
         raise ConfigError(
             f"{what} needs about {needed / 2**30:.1f} GiB and {device} has {free / 2**30:.1f} GiB "
@@ -62,8 +62,12 @@ def refuse_what_does_not_fit(needed: int, device: torch.device, *, what: str, in
         )
 
 
+def free_bytes(device: torch.device) -> int | None:
+    """Of a GPU, or of the machine; None where it does not say."""
+    return torch.cuda.mem_get_info(device)[0] if device.type == "cuda" else _free_memory()
+
+
 def _free_memory() -> int | None:
-    """Of the machine, in bytes; None where it does not say."""
     try:
         for line in Path("/proc/meminfo").read_text().splitlines():
             if line.startswith("MemAvailable:"):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from records.errors import SynthError
-from trainer.data.declarations import Style
+from trainer.data.chat_format import ChatFormat
 from trainer.data.tokenizer import Tokenizer
 from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model
@@ -105,11 +105,11 @@ def infinite_weights(model: Decoder) -> str | None:
     return f"{len(wrong)} tensors of its weights are not finite, such as {wrong[0]}"
 
 
-def export_whole(model: Decoder, folder: Path, tokenizer: Tokenizer, style: Style) -> None:
+def export_whole(model: Decoder, folder: Path, tokenizer: Tokenizer, chat: ChatFormat) -> None:
     """Write the finished model of a run, in the place of one that was there; a kill leaves none of
     it by its name."""
     unfinished = folder / f".{MODEL}.unfinished"
     shutil.rmtree(unfinished, ignore_errors=True)
-    export_model(model, unfinished, tokenizer, declarations=style)
+    export_model(model, unfinished, tokenizer, chat=chat)
     shutil.rmtree(folder / MODEL, ignore_errors=True)
     unfinished.rename(folder / MODEL)

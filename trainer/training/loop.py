@@ -14,10 +14,11 @@ from pathlib import Path
 import torch
 
 from records.errors import ConfigError
-from trainer.data.chat import text_of
+from trainer.data.chat import reasoning_of, text_of
+from trainer.data.chat_format import ChatFormat
 from trainer.data.conversations import TrainingConversation
 from trainer.data.corpus import make_corpus
-from trainer.data.sources import CorpusConfig, ViewName, samples_of
+from trainer.data.sources import CorpusConfig, ViewName, is_learnt_from, samples_of
 from trainer.data.tokenizer import Tokenizer, load_tokenizer, train_tokenizer
 from trainer.model.decoder import Decoder
 from trainer.model.exchange import import_model
@@ -28,10 +29,12 @@ from trainer.training.curves import write_curves
 from trainer.training.devices import device_of, refuse_widths, weight_dtype
 from trainer.training.ending import Trained, export_whole
 from trainer.training.metrics import Metrics, MetricsLine, read_metrics
+from trainer.training.rows import least_rows, limits_of, new_model, settled
 from trainer.training.run_folder import (
     CONFIG,
     TOKENIZER,
     TOKENS,
+    as_before,
     check_folder,
     held,
     put_model_aside,
@@ -56,11 +59,11 @@ def train(config: TrainConfig, *, on_step: Callable[[MetricsLine], None] | None 
     """
     device = device_of(config.device)
     check_folder(config)
+    config = as_before(config)
     tokenizer = _tokenizer(config)
     shape = _shape(config, tokenizer)
     refuse_widths(shape.config, device)
-    needed = check_memory(config, shape.config, device)
-    log.info("training %s on %s, about %.2f GiB a step", config.out, device, needed / 2**30)
+    check_memory(least_rows(config), shape.config, device)
     with held(config.folder):
         check_folder(config)  # somebody may have been here while this waited
         return _train(config, tokenizer, shape, device, on_step)
@@ -78,8 +81,9 @@ def _train(
         tokenizer,
         config.folder / TOKENS,
         view=config.stage,
-        style=config.data.declarations,
-        longest=config.data.row_tokens,
+        chat=ChatFormat(declarations=config.data.declarations, system=config.data.system),
+        reasoning=config.data.reasoning,
+        limits=limits_of(config, shape.config, device),
     )
     split = split_of(config.folder / TOKENS, corpus, config.validation.share)
     if split.validation is None and config.validation.early_stop is not None:
@@ -89,6 +93,10 @@ def _train(
             "leave out early_stop"
         )
     _tell(split)
+    config = settled(config, corpus.row_length.tokens, shape.config, device)
+    shape = _shape(config, tokenizer)
+    needed = check_memory(config, shape.config, device)
+    log.info("training %s on %s, about %.2f GiB a step", config.out, device, needed / 2**30)
     tokenizer.save(config.folder / TOKENIZER)
     model = _model(config, shape, device)
     run = TrainingRun(config, model, corpus.fingerprint, split, tokenizer, device)
@@ -104,7 +112,7 @@ def _train(
                     on_step(line)
         run.end()
         exported = run.take_best()
-        export_whole(model, config.folder, tokenizer, config.data.declarations)
+        export_whole(model, config.folder, tokenizer, corpus.chat)
     finally:  # what a run was like that stopped is what somebody wants to see
         _draw(config, split, device)
     best = run.best if run.best is not None and run.best.step == exported else None
@@ -144,16 +152,19 @@ def _tokenizer(config: TrainConfig) -> Tokenizer:
 
 
 def tokenizer_of(sources: Iterable[tuple[CorpusConfig, ViewName]], *, vocab_size: int) -> Tokenizer:
-    """A new byte-level BPE, trained on the sources; the view says what of a dataset."""
+    """A new byte-level BPE, trained on the sources without their rows that are kept for tests; the
+    view says what of a dataset."""
     return train_tokenizer(_texts(sources), vocab_size=vocab_size)
 
 
 def _texts(sources: Iterable[tuple[CorpusConfig, ViewName]]) -> Iterator[str]:
     for source, view in sources:
-        for sample in islice(samples_of(source, view), TOKENIZER_ROWS):
+        learnt = (s for s in samples_of(source, view) if is_learnt_from(s, source))
+        for sample in islice(learnt, TOKENIZER_ROWS):
             if isinstance(sample.body, TrainingConversation):
                 yield json.dumps(list(sample.body.tools), ensure_ascii=False)
                 for message in sample.body.messages:
+                    yield reasoning_of(message)
                     yield text_of(message)
                     yield from (c["function"]["arguments"] for c in message.get("tool_calls", ()))
             else:
@@ -171,8 +182,8 @@ def _shape(config: TrainConfig, tokenizer: Tokenizer) -> Decoder:
             )
     else:
         with torch.device("meta"):
-            shape = Decoder(config.new_shape.model_copy(update={"vocab_size": tokenizer.size}))
-    if config.data.row_tokens > shape.config.max_positions:
+            shape = Decoder(new_model(config, tokenizer.size))
+    if (config.data.row_tokens or 0) > shape.config.max_positions:
         raise ConfigError(
             f"data.row_tokens = {config.data.row_tokens} is more than the model's "
             f"{shape.config.max_positions} positions"
@@ -198,10 +209,13 @@ def _model(config: TrainConfig, shape: Decoder, device: torch.device) -> Decoder
 def _tell(split: SplitCorpus) -> None:
     corpus = split.training
     left_out = ", ".join(f"{n} {why}" for why, n in corpus.left_out.items()) or "none"
+    cut = ", ".join(f"{n} {what}" for what, n in corpus.cut.items()) or "none"
     log.info(
-        "%s tokens in %s documents, %s more for validation; left out: %s",
+        "%s tokens in %s documents, %s more for validation; left out: %s; cut: %s",
         f"{corpus.num_tokens:,}",
         f"{len(corpus.lengths):,}",
         f"{split.kept:,}",
         left_out,
+        cut,
     )
+    log.info("rows of %s tokens: %s", f"{corpus.row_length.tokens:,}", corpus.row_length.why)

@@ -37,6 +37,9 @@ FREE = {
 with a bad step, which may be why it stopped."""
 
 
+CHOSEN = ("row_tokens", "micro_rows")
+"""Settings of `data` that a run chooses where they are left out, and then keeps."""
+
 MOST_TOLD = 4
 """Settings that a refusal names."""
 
@@ -47,7 +50,9 @@ def check_folder(config: TrainConfig) -> None:
     if path.exists():
         known = _settled(known_settings(config.folder))
         wanted = _settled(config.model_dump(mode="json"))
-        differing = sorted(k for k in known.keys() | wanted.keys() if known.get(k) != wanted.get(k))
+        opened = {f"data.{name}" for name in CHOSEN if getattr(config.data, name) is None}
+        names = (known.keys() | wanted.keys()) - opened
+        differing = sorted(k for k in names if known.get(k) != wanted.get(k))
         if differing:
             told = [f"{k}: {known.get(k)!r} there, {wanted.get(k)!r} here" for k in differing]
             raise ConfigError(
@@ -59,6 +64,15 @@ def check_folder(config: TrainConfig) -> None:
             f"out = {config.out!r} is a folder with other files ({', '.join(foreign[:3])}); choose "
             "another"
         )
+
+
+def as_before(config: TrainConfig) -> TrainConfig:
+    """The settings with what the run in the folder has chosen for those that were left out."""
+    if not (config.folder / CONFIG).exists():
+        return config
+    known = known_settings(config.folder)["data"]
+    before = {n: known[n] for n in CHOSEN if getattr(config.data, n) is None and known.get(n)}
+    return config.model_copy(update={"data": config.data.model_copy(update=before)})
 
 
 def write_settings(config: TrainConfig) -> None:

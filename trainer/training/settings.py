@@ -7,7 +7,10 @@ import torch
 from pydantic import Field, model_validator
 
 from records.config import Config
+from trainer.data.chat_format import KIMI
 from trainer.data.declarations import Style
+from trainer.data.documents import ReasoningUse
+from trainer.data.row_length import Longer
 from trainer.data.sources import CorpusConfig, ViewName
 from trainer.model.config import PRESETS, TransformerConfig
 from trainer.model.size import size_of
@@ -28,12 +31,26 @@ class DataConfig(Config):
     trained on the sources."""
     declarations: Style = "json"
     """How tools are declared; TypeScript takes far fewer tokens."""
-    row_tokens: int = Field(default=1024, ge=8)
-    """Tokens of a packed row. Longer conversations are left out and counted; texts are cut."""
+    system: str = KIMI
+    """System message of a conversation that has none, by default that of Kimi K2; empty: it stays
+    without. An exported model's template writes the same."""
+    reasoning: ReasoningUse = "learn"
+    """What becomes of an answer's `reasoning_content` (or `reasoning`): it is learnt, as Kimi
+    K2-Thinking writes it; it is kept in the context and not learnt; it is cut. Nothing is different
+    where no row has any."""
+    row_tokens: int | None = Field(default=None, ge=8)
+    """Tokens of a packed row. None: the smallest multiple of 64 that holds every conversation, or
+    99% of them where the longest is more than twice as long, within what the model and the memory
+    take; 1,024 for texts alone. Texts are cut into rows."""
+    longer: Longer = "refuse"
+    """What becomes of a conversation that is longer than a row. refuse: it is left out and counted,
+    and the run is refused where that is more than a tenth of them; leave_out: however many; cut:
+    it is cut behind the last answer that fits."""
     batch_rows: int = Field(default=16, ge=1)
     """Rows of a step."""
-    micro_rows: int = Field(default=4, ge=1)
-    """Rows of one forward pass; changes memory and time, no gradient."""
+    micro_rows: int | None = Field(default=None, ge=1)
+    """Rows of one forward pass; changes memory and time, no gradient. None: as many as the memory
+    takes, four at most."""
 
 
 class ValidationConfig(Config):
@@ -131,7 +148,7 @@ class TrainConfig(Config):
             )
         if any(source.held_out for source in self.data.sources):
             raise ValueError("data.sources: held_out rows are for scoring; set held_out = false")
-        if self.data.batch_rows % self.data.micro_rows:
+        if self.data.batch_rows % (self.data.micro_rows or 1):
             raise ValueError(
                 f"data.batch_rows = {self.data.batch_rows} must be a multiple of data.micro_rows "
                 f"= {self.data.micro_rows}"
@@ -144,9 +161,21 @@ class TrainConfig(Config):
         return self.shape or PRESETS[self.preset or ""]
 
     @property
+    def row_tokens(self) -> int:
+        """Of a run that knows its rows: see `trainer.training.rows`."""
+        assert self.data.row_tokens is not None
+        return self.data.row_tokens
+
+    @property
+    def micro_rows(self) -> int:
+        """Likewise."""
+        assert self.data.micro_rows is not None
+        return self.data.micro_rows
+
+    @property
     def step_tokens(self) -> int:
         """Of a step's rows, padding included: what schedules go by."""
-        return self.data.batch_rows * self.data.row_tokens
+        return self.data.batch_rows * self.row_tokens
 
     @property
     def learning_rates(self) -> Schedule:
@@ -170,12 +199,12 @@ def bytes_needed(config: TrainConfig, model: TransformerConfig, device: torch.de
     masters = 4 if device.type == "cuda" else 0
     gradients = 4  # fp32, whatever the weights are
     state = 4.5 if config.optimizer.muon else 8
-    tokens = config.data.micro_rows * config.data.row_tokens
+    tokens = config.micro_rows * config.row_tokens
     inner = (model.experts_per_token + model.num_shared_experts) * model.moe_intermediate_size
     kept = 12 * model.hidden_size + 3 * max(inner, model.intermediate_size)
     kept += 4 * model.num_heads * model.qk_head_dim
     if device.type == "cpu":  # the weights of attention, at most all of them
-        kept += model.num_heads * config.data.row_tokens
+        kept += model.num_heads * config.row_tokens
     layers = 1 if config.recompute else model.num_layers
     # logits of a stretch, and the gradient of the head that is added up over the stretches
     logits = (2 * min(tokens, tokens_at_a_time(device)) + model.hidden_size) * model.vocab_size * 4

@@ -106,7 +106,7 @@ class Stepper:
 
     def _gradients(self, batch: PackedBatch) -> Reduced:
         """Of the loss over all micro-batches, left in the parameters."""
-        parts = list(micro_batches(batch, self.config.data.micro_rows, self.model.device))
+        parts = list(micro_batches(batch, self.config.micro_rows, self.model.device))
         tally, total = StepTally(), max(1, batch.num_targets)
         for part in parts:
             output = self.model(part.ids_BT, documents_BT=part.documents_BT, track_logits=True)

@@ -55,14 +55,14 @@ class TrainingRun:
     ) -> None:
         """`corpus` is the fingerprint of what was split."""
         self.config, self.model, self.device, self.corpus = config, model, device, corpus
-        pad, row_tokens = tokenizer.special["[PAD]"], config.data.row_tokens
+        pad, row_tokens = tokenizer.special["[PAD]"], config.row_tokens
         self.packer = Packer(split.training, row_tokens, config.seed, pad)
         self.validator: ValidationRows | None = None
         if split.validation is not None:
             self.validator = ValidationRows(
                 Packer(split.validation, row_tokens, 0, pad),
                 most_rows=config.validation.rows,
-                micro_rows=config.data.micro_rows,
+                micro_rows=config.micro_rows,
             )
         self.optimizer = optimizer_of(model, config.optimizer, lr=config.peak_lr)
         self.stepper = Stepper(model, self.optimizer, config)

@@ -34,34 +34,38 @@ class SplitCorpus(NamedTuple):
 
     @property
     def kept(self) -> int:
-        """Documents that validate."""
-        return 0 if self.validation is None else len(self.validation.lengths)
+        """Rows of the sources that validate."""
+        return 0 if self.validation is None else self.validation.rows
 
 
 def split_of(folder: Path, corpus: Corpus, share: float) -> SplitCorpus:
-    """The corpus of a folder in two; `share` of its documents validate, at most half of them."""
-    ids = pq.read_table(folder / DOCUMENTS, columns=["sample_id"])["sample_id"].to_pylist()
-    lots = np.array([share_of(sample_id, "validation") for sample_id in ids])
-    wanted = int((lots < share).sum())
+    """The corpus of a folder in two; `share` of its rows validate, at most half of them. Documents
+    of one row stay together."""
+    of_row = pq.read_table(folder / DOCUMENTS, columns=["sample_id"])["sample_id"].to_pylist()
+    ids = sorted(set(of_row), key=lambda sample_id: share_of(sample_id, "validation"))
+    wanted = sum(share_of(sample_id, "validation") < share for sample_id in ids)
     if share and len(ids) >= FEWEST:
         wanted = max(1, wanted)
-    chosen = np.sort(np.argsort(lots, kind="stable")[: min(wanted, len(ids) // 2)])
-    if not len(chosen):
+    chosen = set(ids[: min(wanted, len(ids) // 2)])
+    if not chosen:
         return SplitCorpus(corpus, None)
-    kept = np.setdiff1d(np.arange(len(ids)), chosen)
-    validation = _part(corpus, chosen, f"validation {share}")
+    validates = np.array([sample_id in chosen for sample_id in of_row])
+    kept, held = np.flatnonzero(~validates), np.flatnonzero(validates)
+    validation = _part(corpus, held, f"validation {share}", rows=len(chosen))
     # a weight says how often a document is learnt from; here each counts once
     validation = replace(validation, weights=(1.0,) * len(corpus.weights))
-    return SplitCorpus(_part(corpus, kept, f"training {share}"), validation)
+    training = _part(corpus, kept, f"training {share}", rows=len(ids) - len(chosen))
+    return SplitCorpus(training, validation)
 
 
-def _part(corpus: Corpus, documents: np.ndarray, name: str) -> Corpus:
+def _part(corpus: Corpus, documents: np.ndarray, name: str, *, rows: int) -> Corpus:
     """Some documents of a corpus, whose tokens stay where they are; the name is of this choice."""
     return replace(
         corpus,
         starts=corpus.starts[documents],
         lengths=corpus.lengths[documents],
         sources=corpus.sources[documents],
+        rows=rows,
         fingerprint=digest(corpus.fingerprint, name),
     )
 

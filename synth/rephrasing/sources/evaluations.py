@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from records.errors import ConfigError
+from records.sources.stored_files import StoredFile, stored_files
 from synth.rephrasing.sources.formats import BATCH_ROWS, PAGES_BYTES
-from synth.rephrasing.sources.stored_files import StoredFile, stored_files
 
 
 def evaluation_texts(path: str) -> Iterator[str]:

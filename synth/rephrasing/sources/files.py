@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from threading import Lock
 
 from records.errors import ConfigError, ItemError, TransientError
+from records.sources.stored_files import stored_files
 from synth.rephrasing.sources.formats import FileReader, reader_of
 from synth.rephrasing.sources.rereading import Rereader
 from synth.rephrasing.sources.rows import RowTally
-from synth.rephrasing.sources.stored_files import stored_files
 from synth.rephrasing.sources.texts import BadRow, SourceRow, SourceText, TextPosition
 from synth.rephrasing.writing.config import SourceConfig
 

@@ -10,8 +10,8 @@ from typing import Any, BinaryIO, Protocol
 import pyarrow.parquet as pq
 
 from records.errors import ConfigError
+from records.sources.stored_files import StoredFile
 from synth.rephrasing.sources.rows import RowReader, text_of
-from synth.rephrasing.sources.stored_files import StoredFile
 from synth.rephrasing.sources.texts import BadRow, SourceRow, SourceText
 from synth.rephrasing.writing.config import SourceConfig
 

@@ -3,10 +3,11 @@
 from pathlib import Path
 
 from records.errors import ConfigError
+from records.sources.data_sets import is_saved
+from records.sources.stored_files import FORMATS_SAID, exists, is_remote
 from synth.rephrasing.sources.built_in import CPython, MathsProblems
 from synth.rephrasing.sources.files import Files
-from synth.rephrasing.sources.stored_files import FORMATS_SAID, exists, is_remote
-from synth.rephrasing.sources.tables import DataSet, is_saved
+from synth.rephrasing.sources.tables import DataSet
 from synth.rephrasing.sources.texts import TextSource
 from synth.rephrasing.writing.config import SourceConfig
 

@@ -1,26 +1,18 @@
 """Texts of a data set that the package `datasets` reads: saved on disk, or by name on the hub."""
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from records.errors import ConfigError, ItemError, TransientError
+from records.sources.data_sets import can_be_named, open_data_set, unreadable
 from synth.rephrasing.sources.rereading import Rereader
 from synth.rephrasing.sources.rows import RowTally, text_of
 from synth.rephrasing.sources.texts import BadRow, SourceRow, SourceText, TextPosition
 from synth.rephrasing.writing.config import SourceConfig
 
 BATCH_ROWS = 256
-
-_HUB_NAME = re.compile(r"[\w-][\w.-]*(?:/[\w-][\w.-]*)?")
-"""No address, and no way up the folders: `datasets` would follow both."""
-
-
-def is_saved(folder: Path) -> bool:
-    """Whether `datasets` saved one table there, or several splits."""
-    return any((folder / name).is_file() for name in ("dataset_info.json", "dataset_dict.json"))
 
 
 class DataSet:
@@ -29,7 +21,7 @@ class DataSet:
 
     def __init__(self, config: SourceConfig) -> None:
         """ConfigError for what is neither a folder nor a name on the hub."""
-        if not Path(config.path).is_dir() and not _HUB_NAME.fullmatch(config.path):
+        if not can_be_named(config.path):
             raise ConfigError(
                 f"sources.path = {config.path!r} is neither a folder nor a name on the Hugging "
                 "Face hub, such as owner/name"
@@ -89,23 +81,13 @@ class DataSet:
         return self._opened
 
     def _load(self) -> Any:
-        path, split = self._config.path, self._config.split
-        try:
-            import datasets  # takes 1.6 s, and is an extra
-        except ImportError as error:
-            raise ConfigError(
-                "sources: data sets need the package `datasets` (the extra `export`)"
-            ) from error
-        try:
-            if is_saved(Path(path)):
-                saved = datasets.load_from_disk(path)
-                return saved[split] if isinstance(saved, dict) else saved
-            return datasets.load_dataset(path, self._config.config, split=split, streaming=True)
-        except Exception as error:  # the package raises whatever its readers do
-            raise self._unreadable(error) from error
+        config = self._config
+        return open_data_set(
+            config.path, config=config.config, split=config.split, setting="sources"
+        )
 
     def _unreadable(self, error: Exception) -> ConfigError:
-        return ConfigError(f"sources: the data set {self._config.path!r} cannot be read: {error}")
+        return unreadable(self._config.path, error, setting="sources")
 
 
 class _Rows:

@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from records.errors import ConfigError, ItemError, TransientError
-from synth.rephrasing.sources import formats, rereading, stored_files
+from records.sources import stored_files
+from synth.rephrasing.sources import formats, rereading
 from synth.rephrasing.sources.rereading import Rereader
 from synth.rephrasing.sources.rows import text_of
 from synth.rephrasing.sources.sources import source_of

@@ -7,14 +7,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenizers import ByteLevelBPETokenizer
+from tokenizers import ByteLevelBPETokenizer, models
+from tokenizers import Tokenizer as Backend
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from records.errors import ConfigError
 from tests.examples import examples
 from trainer.data.chat import encode_chat, parse_answer, prompt_for_answer
+from trainer.data.chat_format import KIMI, ChatFormat
 from trainer.data.declarations import declare
-from trainer.data.tokenizer import SPECIAL, Tokenizer, load_tokenizer, train_tokenizer
+from trainer.data.tokenizer import SPECIAL, THOUGHTS, Tokenizer, load_tokenizer, train_tokenizer
 
 TOOL = {
     "type": "function",
@@ -112,6 +114,80 @@ def test_only_the_assistant_s_own_tokens_are_learnt(tokenizer: Tokenizer) -> Non
         assert theirs not in learnt
 
 
+def written(tokenizer: Tokenizer, messages: list[dict[str, Any]], **how: Any) -> str:
+    return tokenizer.decode(encode_chat(tokenizer, messages, **how).ids)
+
+
+def test_a_conversation_without_a_system_message_is_given_that_of_the_format(
+    tokenizer: Tokenizer,
+) -> None:
+    asked = {"role": "user", "content": "Hello?"}
+    own = {"role": "system", "content": "You keep the tables."}
+    plain = "<|im_user|>user<|im_middle|>Hello?<|im_end|>"
+    released = f"<|im_system|>system<|im_middle|>{KIMI}<|im_end|>"
+    assert written(tokenizer, [asked]) == released + plain
+    assert written(tokenizer, [asked], chat=ChatFormat(system="")) == plain
+    assert KIMI not in written(tokenizer, [own, asked])
+    assert KIMI not in written(tokenizer, [own | {"role": "developer"}, asked])
+
+
+def test_who_speaks_is_named(tokenizer: Tokenizer) -> None:
+    messages = [
+        {"role": "system", "name": "rules", "content": "a"},
+        {"role": "user", "name": "Orla", "content": "b"},
+        {"role": "assistant", "name": "Kim", "content": "c"},
+    ]
+    assert written(tokenizer, messages) == (
+        "<|im_system|>rules<|im_middle|>a<|im_end|><|im_user|>Orla<|im_middle|>b<|im_end|>"
+        "<|im_assistant|>Kim<|im_middle|>c<|im_end|>"
+    )
+
+
+THOUGHT: list[dict[str, Any]] = [
+    {"role": "system", "content": "Keep tables."},
+    {"role": "user", "content": "Two?"},
+    {"role": "assistant", "reasoning": "first", "tool_calls": [call("look", "{}", "a")]},
+    {"role": "tool", "tool_call_id": "a", "content": "free"},
+    {"role": "assistant", "reasoning_content": "second", "content": "Yes."},
+    {"role": "user", "content": "Three?"},
+    {"role": "assistant", "reasoning_content": "third", "content": "No."},
+]
+THINKING = ChatFormat(thinking=True)
+
+
+def test_reasoning_is_kept_within_a_turn_and_lost_behind_it(tokenizer: Tokenizer) -> None:
+    """As Kimi K2-Thinking's released template has it."""
+    calls = (
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.look:0"
+        "<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|><|im_end|>"
+    )
+    head = "<|im_system|>system<|im_middle|>Keep tables.<|im_end|>"
+    head += "<|im_user|>user<|im_middle|>Two?<|im_end|>"
+    answers, result = (
+        "<|im_assistant|>assistant<|im_middle|>",
+        ("<|im_system|>tool<|im_middle|>## Return of functions.look:0\nfree<|im_end|>"),
+    )
+    turn = head + f"{answers}<think>first</think>{calls}{result}"
+    assert written(tokenizer, THOUGHT[:4], chat=THINKING) == turn
+    ended = turn + f"{answers}<think>second</think>Yes.<|im_end|>"
+    assert written(tokenizer, THOUGHT[:5], chat=THINKING) == ended
+    behind = head + f"{answers}<think></think>{calls}{result}"
+    behind += f"{answers}<think></think>Yes.<|im_end|><|im_user|>user<|im_middle|>Three?<|im_end|>"
+    assert written(tokenizer, THOUGHT[:6], chat=THINKING) == behind
+    last = behind + f"{answers}<think>third</think>No.<|im_end|>"
+    assert written(tokenizer, THOUGHT, chat=THINKING) == last
+    assert "first" not in written(tokenizer, THOUGHT)
+
+
+def test_reasoning_may_stand_in_the_context_alone(tokenizer: Tokenizer) -> None:
+    for learn in (True, False):
+        made = encode_chat(tokenizer, THOUGHT, chat=THINKING, learn_reasoning=learn)
+        learnt = tokenizer.decode([i for i, own in zip(*made, strict=True) if own])
+        assert ("<think>third</think>" in learnt) == learn
+        assert "third" in tokenizer.decode(made.ids)
+        assert learnt.endswith("No.<|im_end|>")
+
+
 def test_flags_take_single_messages_out_of_the_loss(tokenizer: Tokenizer) -> None:
     flags = [message["role"] == "assistant" for message in CONVERSATION]
     flags[2] = False
@@ -145,18 +221,22 @@ TRICKY = st.lists(st.sampled_from([*SPECIAL, "a", " ", "\n", "<|", "|>", "é", "
 @given(TRICKY.map("".join))
 def test_text_that_spells_special_tokens_stays_text(text: str) -> None:
     tokenizer = _small_tokenizer()
+    said = {"content": text, "tool_calls": [call(text, text, "c")], "reasoning_content": text}
     messages = [
-        {"role": "user", "content": text},
+        {"role": "user", "name": text, "content": text},
         {"role": "tool", "tool_call_id": text, "name": text, "content": text},
-        {"role": "assistant", "content": text, "tool_calls": [call(text, text, "c")]},
+        {"role": "assistant", "name": text, **said},
     ]
-    ids = encode_chat(tokenizer, messages).ids
+    chat = ChatFormat(system=text or "-", thinking=True)
+    ids = encode_chat(tokenizer, messages, chat=chat).ids
     special = set(tokenizer.special.values())
     assert [tokenizer.decode([i]) for i in ids if i in special] == [
+        "<|im_system|>", "<|im_middle|>", "<|im_end|>",
         "<|im_user|>", "<|im_middle|>", "<|im_end|>",
         "<|im_system|>", "<|im_middle|>", "<|im_end|>",
-        "<|im_assistant|>", "<|im_middle|>", "<|tool_calls_section_begin|>",
-        "<|tool_call_begin|>", "<|tool_call_argument_begin|>", "<|tool_call_end|>",
+        "<|im_assistant|>", "<|im_middle|>", "<think>", "</think>",
+        "<|tool_calls_section_begin|>", "<|tool_call_begin|>",
+        "<|tool_call_argument_begin|>", "<|tool_call_end|>",
         "<|tool_calls_section_end|>", "<|im_end|>",
     ]  # fmt: skip
     assert tokenizer.decode(tokenizer.encode(text)) == text
@@ -210,9 +290,26 @@ def test_answers_are_read_back_as_they_were_written(tokenizer: Tokenizer) -> Non
         ]
 
 
+def test_reasoning_is_read_back_as_it_was_written(tokenizer: Tokenizer) -> None:
+    for n in (2, 4, 6):
+        before = encode_chat(tokenizer, THOUGHT[:n], chat=THINKING).ids
+        before += prompt_for_answer(tokenizer)
+        whole = encode_chat(tokenizer, THOUGHT[: n + 1], chat=THINKING).ids
+        assert whole[: len(before)] == before
+        answer = parse_answer(tokenizer, whole[len(before) :])
+        assert answer.broken is None
+        assert answer.content == THOUGHT[n].get("content", "")
+        assert answer.reasoning_content == ("first", "second", "third")[n // 2 - 1]
+        assert len(answer.tool_calls) == len(THOUGHT[n].get("tool_calls", ()))
+
+
 @pytest.mark.parametrize(
     ("written", "told"),
     [
+        (["<think>", "so"], "reasoning has no end"),
+        (["so", "<think>"], "out of place"),
+        (["so", "</think>"], "out of place"),
+        (["<think>", "so", "<|tool_calls_section_begin|>"], "out of place"),
         (["<|tool_call_begin|>", "functions.f:0"], "out of place"),
         (["<|tool_calls_section_begin|>"], "no end"),
         (
@@ -333,3 +430,16 @@ def test_tokenizers_that_cannot_serve_are_refused(tmp_path: Path) -> None:
         load_tokenizer(tmp_path)
     with pytest.raises(ConfigError, match="vocab_size must be at least"):
         train_tokenizer(["a"], vocab_size=100)
+
+
+def test_a_tokenizer_of_an_earlier_version_stays_as_it_is(tmp_path: Path) -> None:
+    """Its model has no embedding for tokens behind its own."""
+    earlier = Backend(models.BPE({chr(97 + n): n for n in range(5)}, []))
+    earlier.add_special_tokens([token for token in SPECIAL if token not in THOUGHTS])
+    earlier.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = load_tokenizer(tmp_path)
+    assert tokenizer.size == earlier.get_vocab_size(with_added_tokens=True)
+    assert not tokenizer.can_think
+    tokenizer.save(tmp_path / "again")
+    assert load_tokenizer(tmp_path / "again").fingerprint == tokenizer.fingerprint
+    assert train_tokenizer(["a"], vocab_size=280).can_think

@@ -16,22 +16,35 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 from tests.examples import examples
 from tests.trainer.configs import small
-from tests.trainer.data.test_chat import CONVERSATION, TOOL, call
+from tests.trainer.data.test_chat import CONVERSATION, THOUGHT, TOOL, call
 from tests.trainer.played_dataset import make_dataset
 from tool_specs.domains.domain import BUILT_IN, load_domain
 from trainer.__main__ import export, import_
 from trainer.data.chat import encode_chat, prompt_for_answer
+from trainer.data.chat_format import TEMPLATE, ChatFormat, format_of
 from trainer.data.conversations import TrainingConversation, conversation_of
-from trainer.data.declarations import DEEPEST, STYLES, TEMPLATE, Style, declare, style_of
+from trainer.data.declarations import DEEPEST, STYLES, Style, declare
 from trainer.data.sources import CorpusConfig, samples_of
-from trainer.data.tokenizer import CALLS, SPECIAL, Tokenizer, load_tokenizer, train_tokenizer
+from trainer.data.tokenizer import (
+    IN_ANSWERS,
+    SPECIAL,
+    Tokenizer,
+    load_tokenizer,
+    train_tokenizer,
+)
 from trainer.model.exchange import export_model
 from trainer.model.initialization import new_decoder
 
+FORMATS: dict[str, ChatFormat] = {
+    "json": ChatFormat(),
+    "typescript": ChatFormat(declarations="typescript", system=""),
+    "thinking": ChatFormat(system="Be \"good\".\n{{ 日本 🙂 }} \\ 'x' -%}", thinking=True),
+}
 
-def exported(folder: Path, tokenizer: Tokenizer, style: Style) -> PreTrainedTokenizerBase:
+
+def exported(folder: Path, tokenizer: Tokenizer, chat: ChatFormat) -> PreTrainedTokenizerBase:
     model = new_decoder(small(vocab_size=tokenizer.size))
-    export_model(model, folder, tokenizer, declarations=style)
+    export_model(model, folder, tokenizer, chat=chat)
     return AutoTokenizer.from_pretrained(folder)
 
 
@@ -44,12 +57,13 @@ def tokenizer() -> Tokenizer:
 @pytest.fixture(scope="module")
 def theirs(
     tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory
-) -> dict[Style, PreTrainedTokenizerBase]:
+) -> dict[str, PreTrainedTokenizerBase]:
     folder = tmp_path_factory.mktemp("exported")
-    return {style: exported(folder / style, tokenizer, style) for style in STYLES}
+    return {name: exported(folder / name, tokenizer, chat) for name, chat in FORMATS.items()}
 
 
-Theirs = Mapping[Style, PreTrainedTokenizerBase]
+Theirs = Mapping[str, PreTrainedTokenizerBase]
+"""By name of the format."""
 
 
 def rendered(
@@ -67,11 +81,11 @@ def assert_the_same(
     messages: Sequence[Mapping[str, Any]],
     tools: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Tokens in both styles, with and without the beginning of an answer, and what is learnt."""
+    """Tokens in every format, with and without the beginning of an answer, and what is learnt."""
     read = conversation_of({"messages": list(messages), "tools": list(tools)})
     assert read is not None
-    for style, their in theirs.items():
-        ours = encode_chat(tokenizer, read.messages, read.tools, style=style)
+    for name, their in theirs.items():
+        ours = encode_chat(tokenizer, read.messages, read.tools, chat=FORMATS[name])
         made = rendered(their, messages, tools, return_assistant_tokens_mask=True)
         assert made["input_ids"] == ours.ids
         assert made["assistant_masks"] == [int(learnt) for learnt in ours.learnt]
@@ -150,6 +164,17 @@ CASES: dict[str, list[dict[str, Any]]] = {
         {"role": "assistant", "content": "yes", "weight": 1, "train": True},
         {"role": "user", "content": "no", "train": True},
     ],
+    "reasoning": THOUGHT,
+    "reasoning_of_two_names": [
+        {"role": "assistant", "content": "a", "reasoning_content": "", "reasoning": "so"},
+        {"role": "assistant", "content": "b", "reasoning_content": "this", "reasoning": "so"},
+    ],
+    "names": [
+        {"role": "system", "name": "rules", "content": "a"},
+        {"role": "user", "name": "Orla Ní", "content": "b"},
+        {"role": "assistant", "name": "Kim", "content": "c"},
+        {"role": "user", "name": "", "content": "d"},
+    ],
     "braces": [{"role": "user", "content": "{{ 1 + 1 }} {% raw %} {# #} ${x} %s {0}"}],
 }
 
@@ -199,7 +224,10 @@ def message_of(role: str) -> st.SearchStrategy[dict[str, Any]]:
     if role == "assistant":
         asked = st.tuples(NAME, TEXT, IDS).map(lambda made: call(made[0], made[1], made[2] or ""))
         more = {"tool_calls": st.lists(asked, max_size=3), "train": st.booleans()}
-    if role == "tool":
+        more |= {"reasoning_content": TEXT, "reasoning": TEXT}
+    if role != "tool":
+        more["name"] = NAME
+    else:
         more = {"tool_call_id": IDS, "name": st.one_of(st.just(""), NAME)}
     return st.fixed_dictionaries(fields, optional=more)
 
@@ -309,18 +337,21 @@ def test_a_tokenizer_that_writes_first_words_otherwise_is_written_otherwise(
     backend.train_from_iterator([json.dumps(CONVERSATION)] * 3, trainer)
     tokenizer = Tokenizer(backend)
     messages = [{"role": "user", "content": "A table"}]
-    made = rendered(exported(tmp_path / "out", tokenizer, "json"), messages, return_dict=False)
+    made = rendered(
+        exported(tmp_path / "out", tokenizer, ChatFormat()), messages, return_dict=False
+    )
     assert made != encode_chat(tokenizer, messages).ids
 
 
 def test_marks_of_calls_stay_in_an_answer_that_is_read_without_special_tokens(
     theirs: Theirs, tokenizer: Tokenizer
 ) -> None:
-    """As servers read it before they look for calls."""
-    ids = encode_chat(tokenizer, [CONVERSATION[2]]).ids[3:]
+    """As servers read it before they look for calls and reasoning."""
+    encoded = encode_chat(tokenizer, THOUGHT[:3], chat=FORMATS["thinking"])
+    ids = [token for token, learnt in zip(*encoded, strict=True) if learnt]
     kept = theirs["json"].decode(ids, skip_special_tokens=True)
     assert kept == tokenizer.decode(ids).removesuffix("<|im_end|>")
-    assert all(mark in kept for mark in CALLS)
+    assert all(mark in kept for mark in IN_ANSWERS)
 
 
 def test_marks_that_a_tokenizer_holds_for_text_are_special_here(
@@ -343,11 +374,12 @@ def test_marks_that_a_tokenizer_holds_for_text_are_special_here(
 def test_an_export_keeps_the_style_and_replaces_the_template_of_others(
     tokenizer: Tokenizer, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    exported(tmp_path / "first", tokenizer, "typescript")
+    chat = FORMATS["thinking"].model_copy(update={"declarations": "typescript"})
+    exported(tmp_path / "first", tokenizer, chat)
     export(tmp_path / "first", tmp_path / "second")
     first, second = (tmp_path / name / TEMPLATE for name in ("first", "second"))
     assert first.read_text() == second.read_text()
-    assert style_of(tmp_path / "second") == "typescript"
+    assert format_of(tmp_path / "second") == chat
     import_(tmp_path / "second")
     assert not caplog.records
 
@@ -361,7 +393,7 @@ def test_an_export_keeps_the_style_and_replaces_the_template_of_others(
     assert [record.getMessage().split(", ")[0] for record in caplog.records] == [
         f"{tmp_path / 'second'} has a chat template of its own"
     ] * 2
-    assert style_of(tmp_path / "third") == "json"
+    assert format_of(tmp_path / "third") == ChatFormat()
     assert "<|im_assistant|>" in (tmp_path / "third" / TEMPLATE).read_text()
 
 
@@ -382,3 +414,18 @@ def test_transformers_reads_calls_back_from_what_a_model_writes(
     assert [json.loads(arguments) for _, arguments in found] == [
         json.loads(arguments) for _, arguments in named
     ]
+
+
+def test_transformers_reads_reasoning_back(theirs: Theirs, tokenizer: Tokenizer) -> None:
+    encoded = encode_chat(tokenizer, THOUGHT[:3], chat=FORMATS["thinking"])
+    turn = tokenizer.decode([i for i, learnt in zip(*encoded, strict=True) if learnt])
+    their: Any = theirs["thinking"]
+    parsed = their.parse_response(turn, prefix="")
+    assert parsed["reasoning_content"] == "first"
+    assert [c["function"]["name"] for c in parsed["tool_calls"]] == ["look"]
+
+
+def test_a_model_that_was_exported_earlier_keeps_its_format(tmp_path: Path) -> None:
+    """Its template set the declarations alone, and wrote no system message of its own."""
+    (tmp_path / TEMPLATE).write_text('{%- set declarations = "typescript" -%}\n{#- ... -#}')
+    assert format_of(tmp_path) == ChatFormat(declarations="typescript", system="")

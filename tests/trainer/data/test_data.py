@@ -11,9 +11,11 @@ import pytest
 
 from records.errors import ConfigError
 from tests.synth.small_dataset import trajectory, write_dataset
+from trainer.data.chat_format import ChatFormat
 from trainer.data.conversations import TrainingConversation
 from trainer.data.corpus import Corpus, make_corpus
 from trainer.data.packing import IGNORE, PADDING, DataPosition, Packer
+from trainer.data.row_length import RowLength, RowLimits
 from trainer.data.sources import CorpusConfig, samples_of
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
 from trainer.training.loop import tokenizer_of
@@ -108,7 +110,7 @@ def test_what_cannot_be_learnt_from_is_counted_by_reason(
         [CorpusConfig(path=jsonl(tmp_path / "a.jsonl", rows))],
         tokenizer,
         tmp_path / "tokens",
-        longest=200,
+        limits=RowLimits(200, longer="leave_out"),
     )
     assert len(corpus.lengths) == 1
     assert corpus.left_out == {"too_long": 1, "nothing_to_learn": 1}
@@ -169,7 +171,7 @@ def test_a_text_of_nothing_is_nothing_to_learn(tmp_path: Path, tokenizer: Tokeni
 
 def test_a_path_with_nothing_to_read_is_refused(tmp_path: Path, tokenizer: Tokenizer) -> None:
     data = CorpusConfig(path=str(tmp_path / "data"))
-    with pytest.raises(ConfigError, match="neither a dataset nor"):
+    with pytest.raises(ConfigError, match=r"data.sources.path = .* holds no .parquet, .jsonl"):
         make_corpus([data], tokenizer, tmp_path / "tokens")
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "a.parquet").write_bytes(b"PAR1 not really")
@@ -202,7 +204,11 @@ def corpus_of(lengths: list[int], weights: tuple[float, ...] = (1.0,)) -> Corpus
         lengths=np.array(lengths),
         sources=np.arange(len(lengths)) % len(weights),
         weights=weights,
+        rows=len(lengths),
         left_out={},
+        cut={},
+        row_length=RowLength(32, ""),
+        chat=ChatFormat(),
         fingerprint=f"{lengths}{weights}",
     )
 

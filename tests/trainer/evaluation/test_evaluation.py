@@ -18,7 +18,7 @@ from synth.rubrics.reward import rubric_of
 from tests.trainer.configs import CONFIGS
 from tests.trainer.played_dataset import QUIET, make_dataset
 from trainer.data.chat import END, AssistantAnswer, parse_answer
-from trainer.data.declarations import style_of
+from trainer.data.chat_format import ChatFormat, format_of
 from trainer.data.sources import CorpusConfig
 from trainer.data.tokenizer import Tokenizer, load_tokenizer
 from trainer.evaluation.playing import EpisodeScore, EvalConfig, evaluate
@@ -182,13 +182,14 @@ def test_models_that_cannot_answer_are_refused(model: Path, tmp_path: Path) -> N
 
 def test_tools_are_declared_as_the_training_run_did(tmp_path: Path) -> None:
     (tmp_path / "model").mkdir()
-    assert style_of(tmp_path / "model") == "json"
+    assert format_of(tmp_path / "model") == ChatFormat()
     known = tmp_path / "config.json"
     known.write_text('{"data": {"declarations": "typescript"}}')
-    assert style_of(tmp_path) == style_of(tmp_path / "model") == "typescript"
+    told = ChatFormat(declarations="typescript", system="")
+    assert format_of(tmp_path) == format_of(tmp_path / "model") == told
     known.write_text('{"data": {"declarations": "yaml"}}')
     with pytest.raises(ConfigError, match=r"declarations = 'yaml'; allowed: json, typescript"):
-        style_of(tmp_path)
+        format_of(tmp_path)
 
 
 class Scribbler:
@@ -251,7 +252,7 @@ def test_a_model_that_learnt_nothing_calls_nothing_validly(
     dataset: Path, model: Path, tmp_path: Path
 ) -> None:
     sampling = Sampling(temperature=1.0, max_tokens=150)
-    policy = ModelPolicy(model, sampling, style="typescript")
+    policy = ModelPolicy(model, sampling, chat=ChatFormat(declarations="typescript"))
     done = evaluate(policy, of(dataset, tasks=4), journal=tmp_path / "j")
     [scores] = scores_of(done.played)
     assert scores.valid_calls.n > 0

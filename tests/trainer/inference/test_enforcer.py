@@ -335,6 +335,26 @@ def test_random_writing_under_the_enforcer_is_a_valid_answer(
         jsonschema.validate(given_, tool["function"]["parameters"])
 
 
+@pytest.mark.parametrize("tools", [TOOLS, []])
+def test_a_model_that_thinks_does_so_once_and_first(
+    tokenizer: Tokenizer, grammar: AnswerGrammar, tools: list[dict[str, Any]]
+) -> None:
+    mark = tokenizer.special
+    assert not grammar.enforcer(tools).allowed()[mark["<think>"]]
+    enforcer = grammar.enforcer(tools, thinking=True)
+    assert enforcer.allowed().nonzero().flatten().tolist() == [mark["<think>"]]
+    enforcer.take(mark["<think>"])
+    for _ in range(2):
+        assert enforcer.allowed()[mark["</think>"]]
+        assert not enforcer.allowed()[mark[END]]
+        enforcer.take(tokenizer.encode("a")[0])
+    enforcer.take(mark["</think>"])
+    assert not enforcer.allowed()[[mark["<think>"], mark["</think>"], mark[END]]].any()
+    assert enforcer.allowed()[mark["<|tool_calls_section_begin|>"]] == bool(tools)
+    enforcer.take(tokenizer.encode("a")[0])
+    assert enforcer.allowed()[mark[END]]
+
+
 @pytest.mark.slow
 def test_an_untrained_model_writes_valid_calls_only(
     tokenizer: Tokenizer, grammar: AnswerGrammar

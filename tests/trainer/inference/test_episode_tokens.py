@@ -10,13 +10,13 @@ import torch
 from records.errors import ConfigError
 from tests.trainer.configs import small
 from trainer.data.chat import END, AssistantAnswer, ChatMessage, encode_chat, prompt_for_answer
+from trainer.data.chat_format import ChatFormat
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
 from trainer.inference.drawing import Sampling
 from trainer.inference.episode_tokens import ChangedConversationError, EpisodeTokens
 from trainer.inference.policies import ModelPolicy, PolicyRequest
 from trainer.inference.routes import routes_of
 from trainer.inference.sampler import AnswerDraft
-from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model, import_model
 from trainer.model.initialization import new_decoder
 
@@ -86,7 +86,7 @@ def write(tokens: EpisodeTokens, tokenizer: Tokenizer, ids: list[int], **about: 
 
 def opened(tokenizer: Tokenizer, messages: list[ChatMessage]) -> EpisodeTokens:
     tokens = EpisodeTokens()
-    tokens.open_answer(tokenizer, messages, TOOLS, style="json", seed=1)
+    tokens.open_answer(tokenizer, messages, TOOLS, chat=ChatFormat(), seed=1)
     return tokens
 
 
@@ -116,7 +116,7 @@ def test_honest_answers_and_their_deltas_are_the_encoding_of_the_whole(
         result = {"role": "tool", "tool_call_id": answer["tool_calls"][0]["id"], "content": "here"}
         asked = {"role": "user", "content": f"and {END} there?"}
         messages += [answer, {**result, "name": "find"}, asked]
-        tokens.open_answer(tokenizer, messages, TOOLS, style="json", seed=number)
+        tokens.open_answer(tokenizer, messages, TOOLS, chat=ChatFormat(), seed=number)
     whole = encode_chat(tokenizer, messages, TOOLS)
     assert tokens.ids == whole.ids + prompt_for_answer(tokenizer)
     assert tokens.drawn[: len(whole.ids)] == whole.learnt
@@ -131,7 +131,7 @@ def test_what_was_drawn_is_never_encoded_again(tokenizer: Tokenizer) -> None:
     write(tokens, tokenizer, [*one_by_one, tokenizer.special[END]])
     messages = [*OPENING, said(tokens, tokenizer), {"role": "user", "content": "where?"}]
     assert messages[2]["content"] == "here it is"
-    tokens.open_answer(tokenizer, messages, TOOLS, style="json", seed=1)
+    tokens.open_answer(tokenizer, messages, TOOLS, chat=ChatFormat(), seed=1)
     assert tokens.ids[at:][: len(one_by_one)] == one_by_one
     whole = encode_chat(tokenizer, messages, TOOLS).ids
     assert tokens.ids != whole + prompt_for_answer(tokenizer)
@@ -155,7 +155,7 @@ def test_an_answer_that_was_cut_or_breaks_the_template_stays_and_is_closed(
         assert tokens.answer(tokenizer).broken is not None
         assert tokens.answers == [(at, at + len(drawn), reason)]
         messages = [*OPENING, said(tokens, tokenizer), {"role": "user", "content": "what?"}]
-        tokens.open_answer(tokenizer, messages, TOOLS, style="json", seed=1)
+        tokens.open_answer(tokenizer, messages, TOOLS, chat=ChatFormat(), seed=1)
         behind = encode_chat(tokenizer, [*OPENING, messages[-1]], TOOLS).ids
         behind = behind[len(encode_chat(tokenizer, OPENING, TOOLS).ids) :]
         expected = [*drawn, *closing, *behind, *prompt_for_answer(tokenizer)]
@@ -182,13 +182,13 @@ def test_a_conversation_that_was_changed_from_outside_is_told(
     messages = [*OPENING, said(tokens, tokenizer), {"role": "user", "content": "and?"}]
     before = tokens.to_json()
     with pytest.raises(ChangedConversationError, match=told):
-        tokens.open_answer(tokenizer, change(messages), TOOLS, style="json", seed=1)
+        tokens.open_answer(tokenizer, change(messages), TOOLS, chat=ChatFormat(), seed=1)
     with pytest.raises(ChangedConversationError, match="tools or the tokenizer"):
-        tokens.open_answer(tokenizer, messages, [], style="json", seed=1)
+        tokens.open_answer(tokenizer, messages, [], chat=ChatFormat(), seed=1)
     assert tokens.to_json() == before
-    tokens.open_answer(tokenizer, messages, TOOLS, style="json", seed=1)
+    tokens.open_answer(tokenizer, messages, TOOLS, chat=ChatFormat(), seed=1)
     with pytest.raises(ChangedConversationError, match=r"message 4 .* came while an answer"):
-        tokens.open_answer(tokenizer, [*messages, messages[-1]], TOOLS, style="json", seed=1)
+        tokens.open_answer(tokenizer, [*messages, messages[-1]], TOOLS, chat=ChatFormat(), seed=1)
 
 
 def test_arguments_that_were_read_as_json_are_no_change(tokenizer: Tokenizer) -> None:
@@ -197,7 +197,7 @@ def test_arguments_that_were_read_as_json_are_no_change(tokenizer: Tokenizer) ->
     answer = said(tokens, tokenizer)
     answer["tool_calls"][0]["function"]["arguments"] = {"id": "it"}
     messages = [*OPENING, answer, {"role": "user", "content": "and?"}]
-    tokens.open_answer(tokenizer, messages, TOOLS, style="json", seed=1)
+    tokens.open_answer(tokenizer, messages, TOOLS, chat=ChatFormat(), seed=1)
 
 
 def play(policy: ModelPolicy, tokens: EpisodeTokens, turns: int, **pause: Any) -> list[ChatMessage]:
@@ -359,3 +359,29 @@ def test_stored_tokens_come_back_as_they_were_and_others_are_refused(tokenizer: 
     for wrong in ("", "[]", json.dumps({**told, "format": 9}), json.dumps({**told, "ids": [1]})):
         with pytest.raises(ConfigError, match="no stored tokens of an episode"):
             EpisodeTokens.of_json(wrong)
+
+
+def test_a_turn_of_a_model_that_thinks_is_a_sequence_of_its_own(tokenizer: Tokenizer) -> None:
+    """Within a turn thoughts stay as drawn; the next turn begins as a server renders it."""
+    chat, tokens, messages = ChatFormat(thinking=True), EpisodeTokens(), [*OPENING]
+    mark = tokenizer.special
+    thought = [mark["<think>"], *tokenizer.encode("hm"), mark["</think>"]]
+    for number, more in enumerate(("where?", "there?")):
+        tokens.open_answer(tokenizer, messages, TOOLS, chat=chat, seed=0)
+        assert len(tokens.earlier) == number
+        assert tokens.ids == encode_chat(tokenizer, messages, TOOLS, chat=chat).ids + (
+            prompt_for_answer(tokenizer)
+        )
+        write(tokens, tokenizer, [*thought, *called(tokenizer, f"functions.find:{number}")])
+        answer: dict[str, Any] = {**said(tokens, tokenizer), "reasoning_content": "hm"}
+        given = answer["tool_calls"][0]["id"]
+        messages += [answer, {"role": "tool", "tool_call_id": given, "content": "here"}]
+        tokens.open_answer(tokenizer, messages, TOOLS, chat=chat, seed=0)
+        whole = encode_chat(tokenizer, messages, TOOLS, chat=chat)
+        assert tokens.ids == whole.ids + prompt_for_answer(tokenizer)
+        write(tokens, tokenizer, [*thought, *tokenizer.encode("here"), mark[END]])
+        answer = {**said(tokens, tokenizer), "reasoning_content": "hm"}
+        messages += [answer, {"role": "user", "content": more}]
+    again = EpisodeTokens.of_json(tokens.to_json())
+    assert again == tokens
+    assert [len(own.answers) for own in (*again.earlier, again)] == [2, 2]

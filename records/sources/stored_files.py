@@ -1,4 +1,4 @@
-"""Files that hold texts: where they are found, and how each is opened.
+"""Files that hold texts or rows: where they are found, and how each is opened.
 
 A path of this machine, a folder, a pattern such as `data/*.jsonl.zst`, or an address that `fsspec`
 knows. Compressed files are decompressed as they are read.
