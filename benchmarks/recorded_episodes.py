@@ -38,10 +38,10 @@ MODEL = "claude"
 """Who wrote all of them (tests/recorded/README.md, benchmarks/minds/AUTHORS.md)."""
 
 WORLDS = (
-    *("clinic_desk", "bee_yards", "mooc_campus", "slitting_line", "plant_upkeep"),
-    *("travel_companion", "instrument_loans", "wildlife_rescue", "oncall_incidents"),
-    *("ward_pharmacy", "boardgame_cafe", "ticket_board", "ferry_crossings", "vaccine_outreach"),
-    *("parcel_depot", "orchard_coop"),
+    *("clinic_desk", "plant_upkeep", "parcel_depot", "orchard_coop", "ticket_board"),
+    *("bee_yards", "mooc_campus", "slitting_line", "travel_companion", "instrument_loans"),
+    *("wildlife_rescue", "oncall_incidents", "ward_pharmacy", "boardgame_cafe"),
+    *("ferry_crossings", "vaccine_outreach"),
 )
 """Domains that the played tasks are of."""
 
@@ -188,10 +188,15 @@ def _ending(piece: Any) -> RecordedEpisode:
 def _imported(listed: Sequence[Row], server: str) -> list[Row]:
     """The rows that an import of the list makes. ValueError for one that it would not keep, since
     the conversation shows it."""
+    return _rows_of_list(json.dumps(listed), server)
+
+
+@cache
+def _rows_of_list(listed: str, server: str) -> list[Row]:
     source = ToolListSource(
         server=server, category="recorded", license="Apache-2.0", may_write=True
     )
-    rows = rows_of_answer(listed, source)
+    rows = rows_of_answer(json.loads(listed), source)
     if dropped := [row["name"] for row in rows if row["drop_reason"] is not None]:
         raise ValueError(f"the import of {server} drops {', '.join(dropped)}")
     return rows

@@ -111,7 +111,7 @@ def arguments_in(messages: Iterable[Message]) -> list[Any]:
 def run_trainer(command: str, config: Path, settings: Mapping[str, Any]) -> None:
     """`python -m trainer COMMAND CONFIG` in a process of its own. SynthError with its last words
     where it fails."""
-    config.write_text(_toml(settings))
+    config.write_text(toml_of(settings))
     done = subprocess.run(
         [sys.executable, "-m", "trainer", command, str(config)],
         cwd=ROOT,
@@ -124,7 +124,7 @@ def run_trainer(command: str, config: Path, settings: Mapping[str, Any]) -> None
         raise SynthError(f"trainer {command} {config} ended with {done.returncode}: {said}")
 
 
-def _toml(settings: Mapping[str, Any]) -> str:
+def toml_of(settings: Mapping[str, Any]) -> str:
     """Values that are tables follow the others, each under its name."""
     plain = {key: value for key, value in settings.items() if not isinstance(value, Mapping)}
     lines = [f"{key} = {_value(value)}" for key, value in plain.items()]

@@ -154,7 +154,7 @@ Measure = Callable[[Decoder], Mapping[str, Losses]]
 def losses_on(model: Decoder, tokenizer: Tokenizer, text: str, source: str) -> Losses:
     """In stretches of a row, as texts are learnt; a stretch's first token has nothing before it."""
     ids = [*tokenizer.encode(text), tokenizer.end]
-    numbers = _in_numbers(tokenizer, ids, text, source)
+    numbers = in_numbers(tokenizer, ids, text, source)
     losses = torch.cat(
         [_losses(model, ids[at : at + ROW_TOKENS]) for at in range(0, len(ids), ROW_TOKENS)]
     )
@@ -172,7 +172,7 @@ def _losses(model: Decoder, ids: Sequence[int]) -> torch.Tensor:
     return F.cross_entropy(logits[0].float(), row[0, 1:], reduction="none")
 
 
-def _in_numbers(tokenizer: Tokenizer, ids: Sequence[int], text: str, source: str) -> list[bool]:
+def in_numbers(tokenizer: Tokenizer, ids: Sequence[int], text: str, source: str) -> list[bool]:
     """For each token whether it is of a number that stands in the source as it stands here."""
     known = set(NUMBER.findall(source.encode()))
     data = text.encode()
