@@ -29,7 +29,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from records.digest import canonical_json
+from records.digest import ordered_json
 from records.errors import ConfigError, ItemError
 from records.new_folder import new_folder
 from records.store.dataset import Dataset
@@ -303,7 +303,7 @@ def _write_hf(
                     ):
                         for row in rows:
                             objects = with_object_arguments(written.messages(row))
-                            row["messages"] = canonical_json(objects)
+                            row["messages"] = ordered_json(objects)  # as the model wrote them
                         parquet.write_table(_table(rows, schema))
                 handle.flush()
                 os.fsync(handle.fileno())

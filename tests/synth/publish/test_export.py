@@ -140,7 +140,7 @@ def test_a_chat_template_of_transformers_renders_tools_and_calls(
         conversations=[row["messages"]], tools=row["tools"], chat_template=HERMES
     )
     assert '<tool_call>{"name": "find_boats", "arguments": {"name": "Heron"}}</tool_call>' in text
-    assert '"name": "rent_boat", "arguments": {"limit": 3, "name": "Heron"}}' in text
+    assert '"name": "rent_boat", "arguments": {"name": "Heron", "limit": 3}}' in text
     assert text.count("<|tool|>") == 3
     assert '"description": "The tool find_boats."' in text
     assert text.rstrip().endswith("<|assistant|>Done, it costs 20 EUR.")
