@@ -17,6 +17,7 @@ from trainer.inference.episode_tokens import ChangedConversationError, EpisodeTo
 from trainer.inference.policies import ModelPolicy, PolicyRequest
 from trainer.inference.routes import routes_of
 from trainer.inference.sampler import AnswerDraft
+from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model, import_model
 from trainer.model.initialization import new_decoder
 
