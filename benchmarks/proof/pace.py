@@ -16,8 +16,9 @@ WARM_UP = 4
 SCORING_MINUTES = 24.0
 """What playing the tasks takes on two idle cores: all policies, all kinds, whatever the budget."""
 
-PRETRAINING = 0.24
-"""Share of the training time that goes into the texts before any conversation."""
+PRETRAINING = 0.35
+"""Share of the training time that may go into the texts before any conversation: copying, which is
+learnt there, sets in late."""
 
 LEAST_STEPS = 50
 """However little time is left: a budget shrinks training, and never what is checked."""
