@@ -359,7 +359,6 @@ def test_a_model_that_thinks_does_so_once_and_first(
 def test_an_untrained_model_writes_valid_calls_only(
     tokenizer: Tokenizer, grammar: AnswerGrammar
 ) -> None:
-    torch.manual_seed(0)
     config = CONFIGS["plain"].model_copy(update={"vocab_size": tokenizer.size})
     model = new_decoder(config.model_copy(update={"max_positions": 2048})).eval()
     asked = encode_chat(tokenizer, [{"role": "user", "content": "Weather?"}], TOOLS).ids
@@ -406,7 +405,6 @@ class Mute:
 
 
 def test_a_guide_that_allows_nothing_is_an_error_and_no_endless_loop() -> None:
-    torch.manual_seed(0)
     sampler = Sampler(new_decoder(CONFIGS["plain"]).eval(), slots=1)
     with pytest.raises(ConfigError, match="no token of the vocabulary"):
         sampler.generate([[1, 2]], Sampling(), stop=0, guides=[Mute()])

@@ -50,10 +50,9 @@ def folders(tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> l
     """Two models of one shape."""
     made = []
     for seed in (0, 1):
-        torch.manual_seed(seed)
         shape = small(vocab_size=tokenizer.size, max_positions=2048, init_std=0.05)
         folder = tmp_path_factory.mktemp(f"model_{seed}")
-        export_model(new_decoder(shape), folder)
+        export_model(new_decoder(shape, seed), folder)
         tokenizer.save(folder)
         made.append(folder)
     return made

@@ -17,7 +17,6 @@ NEVER = 10**6
 
 
 def model_of(name: str) -> Decoder:
-    torch.manual_seed(0)
     return new_decoder(CONFIGS[name]).eval()
 
 

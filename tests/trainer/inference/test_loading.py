@@ -29,7 +29,6 @@ def tokenizer() -> Tokenizer:
 
 
 def folder_of(path: Path, shape: TransformerConfig, tokenizer: Tokenizer) -> Path:
-    torch.manual_seed(0)
     export_model(new_decoder(shape.model_copy(update={"vocab_size": tokenizer.size})), path)
     tokenizer.save(path)
     return path

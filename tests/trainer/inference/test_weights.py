@@ -20,8 +20,7 @@ PROMPT = [3, 1, 4, 1, 5, 9, 2, 6]
 
 
 def model_of(seed: int, **other: Any) -> Decoder:
-    torch.manual_seed(seed)
-    return new_decoder(small(**other)).eval()
+    return new_decoder(small(**other), seed).eval()
 
 
 def greedy(sampler: Sampler) -> list[int]:
