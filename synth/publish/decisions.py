@@ -132,8 +132,8 @@ FROM trajectories JOIN tasks USING (task_id)
 WHERE accepted IS NOT NULL AND parent_call_id IS NULL AND coalesce(session, 0) = 0
 GROUP BY ALL ORDER BY ALL"""
 
-# 'code' comes before 'judge', so of a criterion code's verdict counts where it has one. Joined with the
-# view itself, DuckDB 2 makes a product of all rows of the condition on both: 20 GB for 87,000 verdicts
+# 'code' comes before 'judge', so of a criterion code's verdict counts where it has one. Joined with
+# the view itself, DuckDB 2 makes a product of both for this condition: 20 GB for 87,000 verdicts
 _CRITERIA = f"""
 WITH decided AS MATERIALIZED (SELECT trajectory_id, grading_id, decided_by FROM trajectories)
 SELECT CASE WHEN kind = '{JUDGED}' THEN criterion_id ELSE kind END AS name, kind, count(*) AS n,

@@ -14,7 +14,7 @@ QK-Clip, the other half of MuonClip, is in `trainer.optim.qk_clip`.
 # (of torch._foreach_*, which torch's own optimisers and many others are made of)
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -212,7 +212,7 @@ class MuonAdamW(torch.optim.Optimizer):
     def _apply(
         self,
         parameters: list[nn.Parameter],
-        updates: list[Tensor],
+        updates: Sequence[Tensor],
         lr: float,
         taken: Tensor | None,
         *,
@@ -223,7 +223,7 @@ class MuonAdamW(torch.optim.Optimizer):
         weights = [p.data if m is None else m for p, m in zip(parameters, masters, strict=True)]
         moved = _opened(weights, taken)
         torch._foreach_mul_(moved, 1 - lr * self.config.weight_decay)
-        torch._foreach_add_(moved, updates, alpha=-lr * size)
+        torch._foreach_add_(moved, list(updates), alpha=-lr * size)
         _close(weights, moved, taken)
         for p, master in zip(parameters, masters, strict=True):
             if master is not None:
