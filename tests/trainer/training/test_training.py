@@ -303,8 +303,8 @@ def test_the_command_trains_and_tells(data: Path, tmp_path: Path) -> None:
     shape = SHAPE.model_dump(exclude={"yarn"})
     lines = "\n".join(f"{k} = {json.dumps(v)}" for k, v in shape.items() if v is not None)
     (tmp_path / "run.toml").write_text(
-        f'out = "{tmp_path / "run"}"\nsteps = 2\n[data]\nrow_tokens = 64\nbatch_rows = 2\n'
-        f'micro_rows = 2\nsources = [{{path = "{data}"}}]\n[shape]\n{lines}\n'
+        f'out = "{tmp_path / "run"}"\nsteps = 2\n[data]\nsystem = ""\nrow_tokens = 64\n'
+        f'batch_rows = 2\nmicro_rows = 2\nsources = [{{path = "{data}"}}]\n[shape]\n{lines}\n'
     )
     command = [sys.executable, "-m", "trainer", "sft", str(tmp_path / "run.toml")]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
