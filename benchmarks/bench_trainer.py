@@ -29,7 +29,6 @@ On CUDA, one after the other since only one fits, a few steps of Moonlight's sha
 import argparse
 import copy
 import gc
-import math
 import statistics
 import sys
 import tempfile
@@ -337,12 +336,7 @@ def on_gpu(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     for name, make in ways_on(device, shape, config).items():
         torch.cuda.reset_peak_memory_stats(device)
         way, batches = make(), packed(shape, config)
-<<<<<<< HEAD
-        speeds: list[float] = []
-        loss = math.nan
-=======
         loss, speeds = float("nan"), list[float]()
->>>>>>> w-step
         for number in range(options.repeats + 2):  # two to warm up and compile
             batch = next(batches)
             torch.cuda.synchronize()
