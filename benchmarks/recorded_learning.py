@@ -15,10 +15,12 @@ import torch
 from benchmarks.measured import ROOT
 from records.errors import SynthError
 from trainer.data.chat import ASSISTANT, END, encode_chat, parse_answer, text_of
+from trainer.data.chat_format import ChatFormat
 from trainer.data.conversations import TrainingConversation
 from trainer.data.corpus import make_corpus
 from trainer.data.declarations import Style, declare
 from trainer.data.packing import Packer
+from trainer.data.row_length import RowLimits
 from trainer.data.sources import CorpusConfig, samples_of
 from trainer.data.tokenizer import Tokenizer
 from trainer.model.exchange import import_with_tokenizer
@@ -59,7 +61,11 @@ def read_back(
     found = ReadBack()
     for one in conversations:
         encoded = encode_chat(
-            tokenizer, one.messages, one.tools, train_turns=one.train_turns, style=style
+            tokenizer,
+            one.messages,
+            one.tools,
+            train_turns=one.train_turns,
+            chat=ChatFormat(declarations=style),
         )
         found.conversations += 1
         found.longest = max(found.longest, len(encoded.ids))
@@ -149,7 +155,8 @@ def held_out_loss(
     """(nats a learnt token, learnt tokens) of a finished run's model on `sources`, by the trainer's
     own tokens, rows and loss. `folder` is for the tokens."""
     model, tokenizer = import_with_tokenizer(run / MODEL)
-    corpus = make_corpus(sources, tokenizer, folder, style=style)
+    chat, limits = ChatFormat(declarations=style), RowLimits(row_tokens, longer="leave_out")
+    corpus = make_corpus(sources, tokenizer, folder, chat=chat, limits=limits)
     packer = Packer(corpus, row_tokens, seed=0, pad=tokenizer.special["[PAD]"])
     total, targets = 0.0, 0
     for batch, _ in islice(packer.batches(1), len(packer.rows_of(0))):

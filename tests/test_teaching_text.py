@@ -30,6 +30,7 @@ from trainer.data.packing import Packer
 from trainer.data.sources import CorpusConfig
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
 from trainer.model.decoder import Decoder
+from trainer.model.initialization import new_decoder
 from trainer.training.loss import summed_loss
 
 DOCUMENTS = documents_in(texts_of("tuning"))
@@ -44,7 +45,7 @@ def tokenizer() -> Tokenizer:
 def model(tokenizer: Tokenizer) -> Decoder:
     torch.manual_seed(0)
     sizes = {"hidden_size": 32, "intermediate_size": 64, "num_heads": 2, "q_lora_rank": 16}
-    return Decoder(shape(tokenizer.size, num_layers=2, num_experts=4, **sizes))
+    return new_decoder(shape(tokenizer.size, num_layers=2, num_experts=4, **sizes))
 
 
 def corpus_of(texts: list[str], tokenizer: Tokenizer, folder: Path) -> Corpus:
