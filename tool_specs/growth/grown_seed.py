@@ -29,7 +29,7 @@ MIN_ROWS, MAX_ROWS = 10, 50_000
 KEPT_STATES = 8
 """In a process, the latest used: one of 10,000 rows takes some 20 MB."""
 
-SMALL_ROWS, KEPT_SMALL = 100, 512
+SMALL_ROWS, KEPT_SMALL = 200, 256
 """States of at most so many rows, of which more are kept: at most 100 MB in all."""
 
 
