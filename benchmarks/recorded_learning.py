@@ -24,7 +24,7 @@ from trainer.data.row_length import RowLimits
 from trainer.data.sources import CorpusConfig, samples_of
 from trainer.data.tokenizer import Tokenizer
 from trainer.model.exchange import import_with_tokenizer
-from trainer.training.loss import summed_loss
+from trainer.optim.loss import summed_loss
 from trainer.training.run_folder import MODEL
 
 Message = Mapping[str, Any]

@@ -31,7 +31,7 @@ from trainer.data.sources import CorpusConfig
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
 from trainer.model.decoder import Decoder
 from trainer.model.initialization import new_decoder
-from trainer.training.loss import summed_loss
+from trainer.optim.loss import summed_loss
 
 DOCUMENTS = documents_in(texts_of("tuning"))
 

@@ -15,9 +15,9 @@ from trainer.data.sources import CorpusConfig
 from trainer.model.config import TransformerConfig
 from trainer.model.decoder import Decoder
 from trainer.model.initialization import new_decoder
+from trainer.optim.loss import summed_loss
 from trainer.optim.muon import OptimizerConfig, optimizer_of, set_lr
 from trainer.optim.schedule import wsd
-from trainer.training.loss import summed_loss
 from trainer.training.settings import DataConfig, TrainConfig
 from trainer.training.step import Stepper, StepResult
 

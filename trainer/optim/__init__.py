@@ -1,1 +1,1 @@
-"""Optimisers and what goes with them: Muon, QK-Clip, schedules, expert balance."""
+"""Optimisers and what goes with them: the loss, Muon, QK-Clip, schedules, expert balance."""

@@ -1,1 +1,1 @@
-"""Training runs: settings, loss, one step, the loop, checkpoints, metrics and curves."""
+"""Training runs: settings, one step, the loop, checkpoints, metrics and curves."""

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from trainer.data.packing import PackedBatch
-from trainer.training.loss import learnt_places
+from trainer.optim.loss import learnt_places
 
 
 class MicroBatch(NamedTuple):

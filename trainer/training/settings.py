@@ -14,10 +14,10 @@ from trainer.data.row_length import Longer
 from trainer.data.sources import CorpusConfig, ViewName
 from trainer.model.config import PRESETS, TransformerConfig
 from trainer.model.size import size_of
+from trainer.optim.loss import tokens_at_a_time
 from trainer.optim.muon import OptimizerConfig
 from trainer.optim.schedule import RateExtension, Schedule, wsd
 from trainer.training.devices import Device, refuse_what_does_not_fit, weight_dtype
-from trainer.training.loss import tokens_at_a_time
 
 VALIDATIONS = 20
 """Of a run, where nothing else is said."""

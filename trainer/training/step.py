@@ -16,17 +16,17 @@ from trainer.data.packing import PackedBatch
 from trainer.model.decoder import Decoder
 from trainer.model.paths import ComputePath
 from trainer.optim.balance import load_excess, move_router_bias, router_biases
+from trainer.optim.loss import summed_loss
 from trainer.optim.muon import MuonAdamW
 from trainer.optim.qk_clip import qk_clip, rotary_key_norm
-from trainer.training.batches import micro_batches
-from trainer.training.loss import summed_loss
-from trainer.training.reductions import (
+from trainer.optim.reductions import (
     Reduced,
     StepTally,
     accumulate_wide,
     clip_gradients,
     read_back,
 )
+from trainer.training.batches import micro_batches
 from trainer.training.settings import TrainConfig
 
 REMEMBERED = 100

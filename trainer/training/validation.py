@@ -19,8 +19,8 @@ from records.seeds import share_of
 from trainer.data.corpus import DOCUMENTS, Corpus
 from trainer.data.packing import DataPosition, PackedBatch, Packer
 from trainer.model.decoder import Decoder
+from trainer.optim.loss import summed_loss
 from trainer.training.batches import micro_batches
-from trainer.training.loss import summed_loss
 
 FEWEST = 10
 """Documents of which at least one validates. Of fewer, such as a few books, one would be a large

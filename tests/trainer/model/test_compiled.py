@@ -14,7 +14,7 @@ from trainer.model import fused
 from trainer.model.decoder import Decoder
 from trainer.model.initialization import new_decoder
 from trainer.model.paths import ComputePath
-from trainer.training.reductions import accumulate_wide
+from trainer.optim.reductions import accumulate_wide
 
 DOCUMENTS = torch.tensor([[0] * 70 + [1] * 100 + [PADDING] * 30, [0] * 200])
 
