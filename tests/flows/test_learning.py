@@ -144,10 +144,10 @@ def test_sft_ends_with_scores_on_tasks_of_a_dataset(
     make_dataset(tmp_path / "data", num_tasks=6)
     config = config_of(tmp_path, tmp_path / "data", steps=1)
     wide = config.data.model_copy(
-        update={"row_tokens": 8192, "batch_rows": 1, "declarations": "typescript"}
+        update={"row_tokens": None, "micro_rows": None, "declarations": "typescript"}
     )
     config = config.model_copy(
-        update={"data": wide, "shape": small(vocab_size=300, max_positions=8192)}
+        update={"data": wide, "shape": small(vocab_size=300, max_positions=16_384)}
     )
     settings = ScoreSettings(
         dataset=str(tmp_path / "data"),

@@ -46,6 +46,7 @@ from pathlib import Path
 import torch
 
 from tests_shape import small
+from trainer.data.chat_format import ChatFormat
 from trainer.data.corpus import make_corpus
 from trainer.model.decoder import Decoder
 from trainer.model.initialization import new_decoder
@@ -61,7 +62,7 @@ folder = Path(sys.argv[2])
 sources = (CorpusConfig(path=str(folder / "rows.jsonl")),)
 data = DataConfig(sources=sources, row_tokens=32, batch_rows=2, micro_rows=1)
 tokenizer = train_tokenizer(["twice one is two"], vocab_size=300)
-corpus = make_corpus(sources, tokenizer, folder / "tokens")
+corpus = make_corpus(sources, tokenizer, folder / "tokens", chat=ChatFormat(system=""))
 model = new_decoder(small(vocab_size=tokenizer.size))
 config = TrainConfig(out="none", data=data, shape=model.config)
 stepper = Stepper(model, optimizer_of(model, lr=0.01), config)
@@ -83,7 +84,7 @@ from trainer.training.loop import train
 torch.set_num_threads(1)
 folder = Path(sys.argv[2])
 sources = (CorpusConfig(path=str(folder / "rows.jsonl")),)
-data = DataConfig(sources=sources, row_tokens=32, batch_rows=2, micro_rows=1)
+data = DataConfig(sources=sources, system="", row_tokens=32, batch_rows=2, micro_rows=1)
 shape = small(vocab_size=300)
 config = TrainConfig(out=str(folder / "run"), data=data, shape=shape, steps=2, device="cpu")
 assert train(config).steps == 2

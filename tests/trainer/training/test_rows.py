@@ -46,7 +46,7 @@ def test_a_run_keeps_the_rows_that_it_chose(data: Path, tmp_path: Path) -> None:
     assert told["row_tokens_why"].startswith("it holds all 60 conversations")
     longer_row = json.dumps(rows(1)[0]).replace("twice", "twice " * 50) + "\n"
     data.write_text(data.read_text() + longer_row * 3)
-    longer = config.model_copy(update={"steps": 4})
+    longer = config.model_copy(update={"steps": 4, "extend": "hold"})
     assert train(longer).steps == 4
     whole = train(left_open(data, tmp_path / "whole", steps=4)).folder
     assert json.loads((whole / "config.json").read_text())["data"]["row_tokens"] > 64
@@ -123,9 +123,12 @@ def test_reasoning_and_the_system_message_travel_with_the_model(data: Path, tmp_
     chat = format_of(done.folder)
     assert (chat.system, chat.thinking) == ("Count.", True)
     assert format_of(done.folder / "model") == chat
-    assert as_lines(account_of(done.folder))[0] == "rows: 61 learnt from"
+    assert as_lines(account_of(done.folder))[0] == "rows: 60 learnt from; left out: 1 validation"
     config = left_open(data, tmp_path / "cut", steps=1)
     without = config.data.model_copy(update={"reasoning": "cut"})
     done = train(config.model_copy(update={"data": without}))
-    assert as_lines(account_of(done.folder))[0] == "rows: 61 learnt from; cut: 1 reasoning"
+    assert (
+        as_lines(account_of(done.folder))[0]
+        == "rows: 60 learnt from; left out: 1 validation; cut: 1 reasoning"
+    )
     assert not format_of(done.folder).thinking

@@ -28,7 +28,7 @@ def corpus_of(folder: Path, texts: list[str], name: str = "texts.jsonl") -> Corp
     folder.mkdir(exist_ok=True)
     path = folder / name
     path.write_text("".join(f'{{"text": "{text}"}}\n' for text in texts))
-    tokenizer = train_tokenizer(["a b"], vocab_size=270)
+    tokenizer = train_tokenizer(["a b"], vocab_size=300)
     return make_corpus(
         [CorpusConfig(path=str(path))], tokenizer, folder / "tokens", view="pretrain"
     )
