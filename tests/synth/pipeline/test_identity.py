@@ -80,6 +80,7 @@ ADDED: dict[type[JobConfig], list[str]] = {
         "tasks.token_budget.on_code=70000",
         "tasks.pass_threshold=0.8",
         "tasks.heldout_share=0.2",
+        "tasks.heldout_values_share=0.1",
         "tasks.growth.shares={1000 = 1.0}",
         "tasks.growth.per_domain=2",
         "released_tools=['git/git_log']",

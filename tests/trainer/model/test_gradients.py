@@ -13,8 +13,8 @@ from trainer.data.packing import IGNORE
 from trainer.model.cpu import attend, blocked, blocks_of, grouped_swiglu
 from trainer.model.initialization import new_decoder
 from trainer.model.norm import RmsNorm
+from trainer.optim import loss
 from trainer.optim.loss import summed_loss
-from trainer.training import loss
 
 
 def agree(ours: Callable[..., Tensor], theirs: Callable[..., Tensor], *inputs: Tensor) -> None:
