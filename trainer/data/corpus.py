@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 from records.digest import digest
 from records.errors import ConfigError
 from records.files import write_atomic
+from records.store.marker import MARKER
 from trainer.data.chat_format import ChatFormat
 from trainer.data.documents import ReasoningUse, RowEncoder, has_reasoning
 from trainer.data.fitting import Fitted, Tokenised, fitted
@@ -133,7 +134,7 @@ def make_corpus(
     left_out = reading.left_out + made.left_out
     if not len(made.documents):
         told = "; ".join(f"{n} {why}: {LEFT_OUT[why]}" for why, n in left_out.items())
-        raise ConfigError(f"data: nothing to learn from ({told or 'no rows'})")
+        raise ConfigError(f"data: nothing to learn from ({told or _no_rows(sources, view)})")
     pq.write_table(made.documents, folder / DOCUMENTS)
     mark = {
         "made_from": wanted,
@@ -166,6 +167,16 @@ def _cut(made: Fitted, reasoning: ReasoningUse) -> dict[str, int]:
         "reasoning": made.with_reasoning if reasoning == "cut" else 0,
     }
     return {what: number for what, number in counts.items() if number}
+
+
+def _no_rows(sources: Sequence[CorpusConfig], view: ViewName) -> str:
+    if view == "sft" and any((Path(source.path) / MARKER).is_file() for source in sources):
+        return (
+            "no rows: a dataset's view sft has what was accepted and a judge has looked at; grade "
+            "it with a judge, or learn from what `synth export --format hf --include-code-alone` "
+            "writes"
+        )
+    return "no rows"
 
 
 def open_corpus(folder: Path) -> Corpus:

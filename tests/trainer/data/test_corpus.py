@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from records.errors import ConfigError
+from records.store.dataset import Dataset
 from trainer.data import tokenising
 from trainer.data.chat import encode_chat, prompt_for_answer
 from trainer.data.chat_format import ChatFormat
@@ -238,3 +239,12 @@ def test_a_row_that_cannot_be_read_is_named_from_processes_too(
     monkeypatch.setattr(tokenising, "ALONE_TOKENS", 30)
     with pytest.raises(ConfigError, match="row 9: has none of the columns"):
         make_corpus(given, tokenizer, tmp_path / "t", processes=2)
+
+
+def test_a_dataset_that_no_judge_has_looked_at_says_what_to_do(
+    tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    Dataset.create_or_open(tmp_path / "data")
+    source = CorpusConfig(path=str(tmp_path / "data"))
+    with pytest.raises(ConfigError, match=r"no rows: .*--include-code-alone"):
+        make_corpus([source], tokenizer, tmp_path / "tokens")
