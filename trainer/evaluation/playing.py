@@ -76,6 +76,9 @@ class EvalConfig(Config):
     """Episodes that go on together."""
     seed: int = Field(default=0, ge=0)
     """Another seed draws other tasks."""
+    plain_retelling: bool = False
+    """Whether a task also fails where a value is told that nothing shows: right for a small model
+    that retells results in English, far too strict for one that reckons and rounds."""
 
     @model_validator(mode="after")
     def _plays_alone(self) -> Self:
@@ -104,11 +107,12 @@ class EpisodeScore(NamedTuple):
     """`termination_reason`."""
     success: bool
     """Every mandatory criterion that code checks is met, the weighted share is enough, and nothing
-    false was told."""
+    false was told; with `plain_retelling` nothing unshown either."""
     reward: float
     false_statements: int
-    """Statements to the user that the records contradict, and values told to the user that nothing
-    shows (`synth.rubrics.statements.unshown`)."""
+    """Statements to the user that the records contradict, as far as code can tell."""
+    unshown_values: int
+    """Values told to the user that nothing shows (`synth.rubrics.statements.unshown`)."""
     calls: int
     valid_calls: int
     """Written in the template's form, of a tool that is there, with arguments that its schema
@@ -139,6 +143,8 @@ class Chosen(NamedTuple):
     """As in `EpisodeScore`."""
     known_tools: bool = True
     """As in `EpisodeScore`."""
+    plain_retelling: bool = False
+    """As in `EvalConfig`."""
 
     @property
     def item(self) -> str:
@@ -194,6 +200,7 @@ class PlayedEpisode:
             success=self._succeeded(),
             reward=self.last.reward if self.last else 0.0,
             false_statements=self._false_statements(),
+            unshown_values=len(self._unshown()),
             calls=len(records) + self.broken,
             valid_calls=len(valid),
             wanted_calls=wanted.total(),
@@ -208,13 +215,18 @@ class PlayedEpisode:
             return False
         verdicts = self.last.info.get("verdicts") or {}
         accepted = decide_by_code(rubric_of(self.chosen.task), verdicts).accepted
-        return accepted and not self._false_statements()
+        strict = self.chosen.plain_retelling and self._unshown()
+        return accepted and not strict and not self._false_statements()
 
     def _false_statements(self) -> int:
-        state = self.env.state
-        calls = [record._asdict() for record in state.caller.records]
-        wrong = sum(s.outcome == "contradicted" for s in statements_of(state.messages, calls))
-        return wrong + len(unshown_values(state.messages, calls))
+        statements = statements_of(self.env.state.messages, self._calls())
+        return sum(s.outcome == "contradicted" for s in statements)
+
+    def _unshown(self) -> list[str]:
+        return unshown_values(self.env.state.messages, self._calls())
+
+    def _calls(self) -> list[Row]:
+        return [record._asdict() for record in self.env.state.caller.records]
 
     def told(self) -> dict[str, Any]:
         state = self.env.state
@@ -353,7 +365,8 @@ class _Game:
                     (task["domain_id"], c["tool"]) in learnt for c in task["reference_plan"]
                 )
                 cluster = self._new_tool(task) or task["domain_id"] or task["agent_id"]
-                found += [Chosen(task, n, cluster, known) for n in range(config.attempts)]
+                strict = config.plain_retelling
+                found += [Chosen(task, n, cluster, known, strict) for n in range(config.attempts)]
         return found
 
     def _new_tool(self, task: Row) -> str | None:

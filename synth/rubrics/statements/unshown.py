@@ -2,8 +2,9 @@
 
 Stricter than `truth_by_code`, which leaves a statement open where it might have been reckoned: here
 a number, date or id must stand in what the agent was shown, and behind the name of a field it must
-be a value of that field in one of the records. Sums and other reckoning that no record holds count
-as unshown, so this serves where plain retelling is asked for, and never decides about data.
+be a value of that field in one of the records. Sums, rounding, offers and dates of other languages
+count as unshown, as a language model writes them (docs/trainer.md has the rates), so this serves
+where plain retelling in English is asked for, and never decides about data.
 """
 
 import re
@@ -13,13 +14,11 @@ from typing import Any
 from records.tables.schemas import Row
 from synth.rubrics.reading.readings import TextReadings, ValueReading, read
 from synth.rubrics.reading.today import today_of
+from synth.rubrics.statements.beside import SMALL_NUMBER
 from synth.rubrics.statements.comparing import speaks_of
 from synth.rubrics.statements.known import KnownRecords, label_of
 from synth.rubrics.telling import replies_in
 from synth.rubrics.values import squeezed
-
-SMALL_NUMBER = 12
-"""Up to here a whole number may count things."""
 
 _BETWEEN = re.compile(r"[ _](?:is |was |of |now |=|:)*$|(?:: |=)$")
 """What may stand between the name of a field and its value."""
@@ -33,7 +32,7 @@ def unshown_values(messages: Sequence[Mapping[str, Any]], calls: Sequence[Row]) 
     known = KnownRecords(messages, calls)
     today = today_of(messages, (call["observation"] for call in calls))
     by_label = _values_by_label(known)
-    shown = read(_shown(known, messages), "en", today)
+    shown = read(_words_of_others(messages), "en", today)
     found: list[str] = []
     for _, reply in replies_in(messages):
         said = read(reply, "en", today)
@@ -48,12 +47,12 @@ def _is_shown(
     by_label: Mapping[str, list[Any]],
     shown: TextReadings,
 ) -> bool:
+    if not _DIGIT.search(reading.words):
+        return True  # "a", "today", "Sunday": words that seldom tell a value of a record
     if reading.kind == "id":
         return squeezed(reading.words) in known.corpus
     if reading.kind == "time":
         return known.values.may_hold(reading) or any(_alike(reading, o) for o in shown.readings)
-    if reading.kind == "number" and not _DIGIT.search(reading.words):
-        return True  # "a", "one": words that seldom tell an amount
     label = _label_before(said.lower[: reading.start], by_label)
     if label is not None:
         return any(_says(reading, value) for value in by_label[label])
@@ -101,6 +100,5 @@ def _values_by_label(known: KnownRecords) -> dict[str, list[Any]]:
     return found
 
 
-def _shown(known: KnownRecords, messages: Sequence[Mapping[str, Any]]) -> str:
-    """All words of others, in one text."""
+def _words_of_others(messages: Sequence[Mapping[str, Any]]) -> str:
     return "\n".join(str(m.get("content") or "") for m in messages if m["role"] != "assistant")

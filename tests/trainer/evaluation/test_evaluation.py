@@ -128,13 +128,19 @@ class Lying(Recorded):
         return {**message, "content": self._meant.get(message["content"], message["content"])}
 
 
-def test_a_task_fails_on_one_false_statement(dataset: Path, tmp_path: Path) -> None:
+def test_a_value_that_nothing_shows_fails_a_task_where_plain_retelling_is_asked(
+    dataset: Path, tmp_path: Path
+) -> None:
     true = evaluate(Recorded(dataset), of(dataset), journal=tmp_path / "j")
-    false = evaluate(Lying(dataset), of(dataset), journal=tmp_path / "k")
-    lied = {one.task_id for one in false.played if one.false_statements}
     won = {one.task_id for one in true.played if one.success}
+    open_ = evaluate(Lying(dataset), of(dataset), journal=tmp_path / "k")
+    strict = evaluate(Lying(dataset), of(dataset, plain_retelling=True), journal=tmp_path / "l")
+    lied = {one.task_id for one in strict.played if one.unshown_values}
     assert won & lied
-    assert won - lied == {one.task_id for one in false.played if one.success}
+    assert won - lied == {one.task_id for one in strict.played if one.success}
+    assert [one.unshown_values for one in open_.played] == [
+        one.unshown_values for one in strict.played
+    ]
 
 
 def test_tasks_out_of_bounds_are_left_out_and_counted(dataset: Path, tmp_path: Path) -> None:
@@ -293,14 +299,14 @@ def test_scores_are_written_and_come_out_the_same_again(
 
 GOOD = EpisodeScore(
     task_id="t-1", split="heldout_task", cluster="d-1", known_tools=True, solvable=True,
-    ended="user_done", success=True, reward=1.0, false_statements=0, calls=3, valid_calls=3,
-    wanted_calls=2, exact_calls=2, breaches=0, turns=4, prompt_tokens=9,
+    ended="user_done", success=True, reward=1.0, false_statements=0, unshown_values=0, calls=3,
+    valid_calls=3, wanted_calls=2, exact_calls=2, breaches=0, turns=4, prompt_tokens=9,
 )  # fmt: skip
 
 
 def test_shares_are_of_what_the_agent_did_itself() -> None:
     bad = GOOD._replace(success=False, reward=0.0, valid_calls=1, exact_calls=0, breaches=2)
-    bad = bad._replace(cluster="d-2", false_statements=1)
+    bad = bad._replace(cluster="d-2", false_statements=1, unshown_values=2)
     sorry = GOOD._replace(solvable=False, calls=0, valid_calls=0, wanted_calls=0, exact_calls=0)
     outside = bad._replace(ended="infra_error")
     [unseen, tools] = scores_of(
@@ -310,7 +316,7 @@ def test_shares_are_of_what_the_agent_did_itself() -> None:
     assert (unseen.episodes, unseen.left_aside, unseen.clusters) == (3, 2, 2)
     assert unseen.success[:2] == (2, 3)
     assert unseen.solved[:2] == (1, 2)
-    assert unseen.truthful[:2] == (2, 3)
+    assert unseen.truthful[:2] == unseen.all_shown[:2] == (2, 3)
     assert unseen.valid_calls[:2] == (4, 6)
     assert unseen.exact_calls[:2] == (2, 4)
     assert unseen.without_breach[:2] == (2, 3)
