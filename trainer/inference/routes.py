@@ -45,10 +45,3 @@ def empty_routes(model: Decoder, *shape: int) -> Tensor:
     layers = sum(isinstance(layer.mlp, MixtureOfExperts) for layer in model.layers)
     place = model.lm_head.weight.device
     return torch.zeros(*shape, layers, config.experts_per_token, dtype=ROUTE_DTYPE, device=place)
-
-
-def routes_of(model: Decoder, ids: Tensor) -> Tensor:
-    """Of one sequence of tokens by the training forward: (F, L, K)."""
-    with torch.no_grad(), recorded_routes(model) as seen:
-        model(ids[None])
-    return torch.stack(seen, dim=1) if seen else empty_routes(model, len(ids))

@@ -110,11 +110,6 @@ class MuonAdamW(torch.optim.Optimizer):
         """Where what is measured lies; None without parameters: torch's default."""
         return next((p.device for g in self.param_groups for p in g["params"]), None)
 
-    @property
-    def last_update_rms(self) -> float:
-        """`update_rms`, read: a device is waited for."""
-        return self.update_rms.item()
-
     @torch.no_grad()
     def step(  # type: ignore[override]
         self, closure: None = None, *, taken: Tensor | None = None

@@ -9,13 +9,13 @@ import torch
 
 from records.errors import ConfigError
 from tests.trainer.configs import small
+from tests.trainer.inference.test_routes import routes_of
 from trainer.data.chat import END, AssistantAnswer, ChatMessage, encode_chat, prompt_for_answer
 from trainer.data.chat_format import ChatFormat
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
 from trainer.inference.drawing import Sampling
 from trainer.inference.episode_tokens import ChangedConversationError, EpisodeTokens
 from trainer.inference.policies import ModelPolicy, PolicyRequest
-from trainer.inference.routes import routes_of
 from trainer.inference.sampler import AnswerDraft
 from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model, import_model

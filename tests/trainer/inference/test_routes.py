@@ -5,11 +5,19 @@ import torch
 
 from tests.trainer.configs import CONFIGS
 from trainer.inference.drawing import Sampling
-from trainer.inference.routes import ROUTE_DTYPE, routes_of
+from trainer.inference.routes import ROUTE_DTYPE, empty_routes, recorded_routes
 from trainer.inference.sampler import Sampler
+from trainer.model.decoder import Decoder
 from trainer.model.initialization import new_decoder
 
 NEVER = 10**6
+
+
+def routes_of(model: Decoder, ids: torch.Tensor) -> torch.Tensor:
+    """Of one sequence of tokens by the training forward: (tokens, layers, experts of a token)."""
+    with torch.no_grad(), recorded_routes(model) as seen:
+        model(ids[None])
+    return torch.stack(seen, dim=1) if seen else empty_routes(model, len(ids))
 
 
 @pytest.mark.parametrize("name", ["plain", "groups", "no_dense", "all_dense"])
