@@ -119,11 +119,7 @@ async def _stages(folder: Path, tasks: int) -> Seconds:
         for kind in STAGES:
             begun = _cpu_s()
             stage = kind(run)
-            plan = run.plan(stage)
-            for indexes in run.requests(plan):
-                async with run.turn(stage, plan, indexes):
-                    async for _ in run.run_shards(stage, plan, indexes):
-                        pass
+            await run.run_stage(stage)
             seconds[stage.name] = _cpu_s() - begun
     return seconds
 

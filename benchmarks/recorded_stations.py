@@ -62,12 +62,7 @@ async def grade(folder: Path) -> None:
     """What `synth grade` does, in this process and without Prefect."""
     async with open_run(CODE_ALONE, str(folder), command="benchmark") as run:
         for kind in (GradingStage, CalibrationStage, CurationStage):
-            stage = kind(run)
-            plan = run.plan(stage)
-            for indexes in run.requests(plan):
-                async with run.turn(stage, plan, indexes):
-                    async for _ in run.run_shards(stage, plan, indexes):
-                        pass
+            await run.run_stage(kind(run))
         run.require_all()
 
 
