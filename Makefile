@@ -67,7 +67,7 @@ demo: setup ## the whole pipeline on twelve domains, within five minutes: data, 
 	@$(BIN)/synth demo --dataset $(DATASET) $(ARGS)
 
 test: setup-all chromium ## everything but gpu, network, cluster and scale
-	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "$(MARKS)"
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "$(MARKS)" --durations 40 --durations-min 5
 
 test-fast: setup-all ## at most two minutes
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "$(MARKS) and not slow" --hypothesis-profile=fast
