@@ -310,7 +310,7 @@ SELECT kind,
   count(*) FILTER (code AND NOT judge) AS code_only,
   count(*) FILTER (NOT code AND NOT judge) AS neither
 FROM (
-  -- by groups: DuckDB's join of the table with itself takes gigabytes for some thousand trajectories
+  -- by groups: DuckDB's join of the table with itself takes gigabytes for 6,000 trajectories
   SELECT any_value(kind) FILTER (checked_by = 'code') AS kind,
     any_value(passed) FILTER (checked_by = 'code') AS code,
     any_value(passed) FILTER (checked_by = 'judge') AS judge
