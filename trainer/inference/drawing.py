@@ -54,7 +54,7 @@ def sampling_logprobs(
     if sampling.temperature == 0.0:
         likeliest_N1 = logits_NV.argmax(-1, keepdim=True)
         return torch.full_like(logits_NV, -torch.inf).scatter(1, likeliest_N1, 0.0)
-    # from the likeliest down, in double: at the least of temperatures that one stays 0, not infinite
+    # from the likeliest down, in double: the least of temperatures must not make it infinite
     below_NV = (logits_NV - logits_NV.amax(-1, keepdim=True)).double()
     logprobs_NV = (below_NV / sampling.temperature).to(logits_NV.dtype).log_softmax(-1)
     if sampling.top_p < 1.0:

@@ -187,7 +187,7 @@ class Decoder(nn.Module):
         """Parameters to `dtype`; router biases stay, frequencies are fp32 at least."""
         routers = [module for module in self.modules() if isinstance(module, Router)]
         biases = [router.e_score_correction_bias for router in routers]
-        self.to(dtype)  # sharded parameters, too: setting `data` would leave their shards as they are
+        self.to(dtype)  # and not by `data`, which would leave the shards of a parameter as they are
         for router, bias in zip(routers, biases, strict=True):
             router.e_score_correction_bias = bias
         self.reset_frequencies()

@@ -1,10 +1,11 @@
 """First weights, apart from building: `Decoder(config)` has shapes, `initialize` gives numbers.
 
-So a model can be built on the meta device, sharded (`fully_shard`), given memory where it is to live,
-and drawn there, with no copy anywhere else; a matrix whose rows lie in several processes is drawn
-whole in each of them, one at a time, and cut. Every matrix has a generator of its own, seeded by (seed, name, place in its
-stack): the numbers hang neither on the order nor on which of the matrices this process holds. They
-do hang on the kind of device and on the dtype, since generators differ.
+So a model can be built on the meta device, sharded (`fully_shard`), given memory where it is to
+live, and drawn there, with no copy anywhere else; a matrix whose rows lie in several processes is
+drawn whole in each of them, one at a time, and cut. Every matrix has a generator of its own, seeded
+by (seed, name, place in its stack): the numbers hang neither on the order nor on which of the
+matrices this process holds. They do hang on the kind of device and on the dtype, since generators
+differ.
 """
 
 from functools import partial
@@ -51,8 +52,8 @@ def draw(parameter: Tensor, name: str, *, seed: int, std: float, first: int = 0)
 
 
 def _draw_own(parameter: Tensor, name: str, *, seed: int, std: float) -> None:
-    """The part of a sharded parameter that this process holds: the numbers that it has in the whole.
-    Stacks are sharded by matrices."""
+    """The part of a sharded parameter that this process holds, with the numbers that the whole has
+    there. Stacks are sharded by matrices."""
     assert isinstance(parameter, DTensor)
     cut = partial(
         distribute_tensor,

@@ -100,7 +100,13 @@ def test_a_checksum_tells_one_bit_a_swap_of_rows_or_columns_and_a_name() -> None
     assert checksum_of({"a": state["a"].clone(), "b": state["b"]}.items()) == known
     bit = state["a"].clone()
     bit[1, 2] = torch.nextafter(bit[1, 2], torch.tensor(9.0))
-    for other in (bit, state["a"].flip(0), state["a"].flip(1), state["a"].view(4, 3), state["a"].bfloat16()):
+    for other in (
+        bit,
+        state["a"].flip(0),
+        state["a"].flip(1),
+        state["a"].view(4, 3),
+        state["a"].bfloat16(),
+    ):
         assert checksum_of({"a": other, "b": state["b"]}.items()) != known
     assert checksum_of({"c": state["a"], "b": state["b"]}.items()) != known
 
