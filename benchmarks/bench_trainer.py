@@ -1,4 +1,4 @@
-"""Tokens a second of a training step, beside transformers' DeepSeek-V3 with torch's Muon.
+"""Real tokens a second of a training step, beside transformers' DeepSeek-V3 with torch's Muon.
 
     python benchmarks/bench_trainer.py [--preset tiny] [--row-tokens 512] [--rows 8] [--repeats 5]
                                        [--threads 2] [--clock wall | cpu] [--device cpu | cuda]
@@ -29,6 +29,7 @@ On CUDA, one after the other since only one fits, a few steps of Moonlight's sha
 import argparse
 import copy
 import gc
+import math
 import statistics
 import sys
 import tempfile
@@ -37,19 +38,19 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
 from transformers import DeepseekV3Config, DeepseekV3ForCausalLM
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.measured import show, spread
+from benchmarks.trainer_ways import CLOCKS, EXPERTS, Ours, Theirs, Took, Way
 from trainer.data.chat_format import ChatFormat
 from trainer.data.corpus import Corpus
-from trainer.data.packing import IGNORE, PackedBatch, Packer
+from trainer.data.packing import PackedBatch, Packer
 from trainer.data.row_length import RowLength
 from trainer.data.sources import CorpusConfig
 from trainer.model.config import PRESETS, TransformerConfig
@@ -59,139 +60,12 @@ from trainer.model.hf_config import hf_config
 from trainer.model.initialization import initialize, new_decoder
 from trainer.model.paths import ComputePath
 from trainer.model.size import size_of, train_flops_per_token
-from trainer.optim.muon import OptimizerConfig, optimizer_of
+from trainer.optim.muon import OptimizerConfig
 from trainer.training.settings import DataConfig, TrainConfig, bytes_needed
-from trainer.training.step import Stepper
 from trainer.training.training_run import PEAK_FLOPS
-
-LR = 1e-3
-EXPERTS = ("eager", "batched_mm", "grouped_mm")
-"""Forms in which transformers runs experts."""
 
 FILLED = 0.9
 """Share of a GPU's free memory that the estimate of a step may take."""
-
-
-CLOCKS = {"wall": time.perf_counter, "cpu": time.process_time}
-"""cpu, with one thread, is what a core of its own would take: for machines that are busy."""
-
-
-class Took(NamedTuple):
-    step_s: float
-    optimizer_s: float
-    loss: float
-
-
-class Way(Protocol):
-    def step(self, batch: PackedBatch) -> Took: ...
-
-
-class Watch:
-    """A clock, which also adds up the time inside `step` of some optimisers."""
-
-    def __init__(self, clock: str, *optimizers: torch.optim.Optimizer) -> None:
-        self.now = CLOCKS[clock]
-        self.seconds, self._begun = 0.0, 0.0
-        for optimizer in optimizers:
-            optimizer.register_step_pre_hook(self._start)
-            optimizer.register_step_post_hook(self._stop)
-
-    def _start(self, *_: Any) -> None:
-        self._begun = self.now()
-
-    def _stop(self, *_: Any) -> None:
-        self.seconds += self.now() - self._begun
-
-
-class Ours:
-    def __init__(self, model: Decoder, config: TrainConfig, clock: str) -> None:
-        optimizer = optimizer_of(model, config.optimizer, lr=LR)
-        self.stepper, self.watch = Stepper(model, optimizer, config), Watch(clock, optimizer)
-
-    def step(self, batch: PackedBatch) -> Took:
-        begun, before = self.watch.now(), self.watch.seconds
-        result = self.stepper.step(batch)
-        took = self.watch.now() - begun
-        return Took(took, self.watch.seconds - before, result.loss)
-
-
-class Theirs:
-    def __init__(
-        self, model: DeepseekV3ForCausalLM, config: TrainConfig, clock: str, *, muon: bool
-    ) -> None:
-        """`muon`: for the experts, too, a matrix at a time."""
-        self.model = model.train()
-        self.rows, self.clip_norm = config.micro_rows, config.clip_norm
-        matrices: list[nn.Parameter] = []
-        rest: list[nn.Parameter] = []
-        self.views: list[tuple[nn.Parameter, nn.Parameter, tuple[Any, ...]]] = []
-        for name, p in self.model.named_parameters():
-            if p.ndim == 3 and muon:
-                self.views += [(nn.Parameter(p.data[at]), p, at) for at in _matrices_in(name, p)]
-            elif p.ndim == 2 and name.startswith("model.layers."):
-                matrices.append(p)
-            else:
-                rest.append(p)
-        matrices += [view for view, _, _ in self.views]
-        own = config.optimizer
-        self.optimizers = (
-            torch.optim.Muon(
-                matrices,
-                lr=LR,
-                weight_decay=own.weight_decay,
-                momentum=own.momentum,
-                nesterov=own.nesterov,
-                adjust_lr_fn="match_rms_adamw",
-            ),
-            torch.optim.AdamW(
-                rest, lr=LR, betas=(own.beta1, own.beta2), weight_decay=own.weight_decay
-            ),
-        )
-        self.watch = Watch(clock, *self.optimizers)
-
-    def step(self, batch: PackedBatch) -> Took:
-        begun, before = self.watch.now(), self.watch.seconds
-        total, loss = batch.num_targets, 0.0
-        self.model.zero_grad(set_to_none=True)
-        there = (t.to(self.model.device) for t in batch)
-        for ids, targets, documents in zip(*(t.split(self.rows) for t in there), strict=True):
-            labels = torch.full_like(targets, IGNORE)
-            labels[:, 1:] = targets[:, :-1]  # theirs are shifted inside
-            output = self.model(
-                input_ids=ids,
-                position_ids=_positions(documents),
-                labels=labels,
-                num_items_in_batch=total,
-                use_cache=False,
-            )
-            output.loss.backward()
-            loss += output.loss.item()
-        nn.utils.clip_grad_norm_(self.model.parameters(), self.clip_norm)
-        for view, stack, at in self.views:
-            assert stack.grad is not None
-            view.grad = stack.grad[at]
-        for optimizer in self.optimizers:
-            optimizer.step()
-        took = self.watch.now() - begun
-        return Took(took, self.watch.seconds - before, loss)
-
-
-def _matrices_in(name: str, stack: nn.Parameter) -> Iterator[tuple[Any, ...]]:
-    """Where the matrices of experts lie in a stack; gates and ups share one."""
-    half = stack.shape[1] // 2
-    for expert in range(len(stack)):
-        if name.endswith("gate_up_proj"):
-            yield from ((expert, slice(0, half)), (expert, slice(half, None)))
-        else:
-            yield (expert,)
-
-
-def _positions(documents_BT: Tensor) -> Tensor:
-    """Places of tokens within their documents."""
-    index_T = torch.arange(documents_BT.shape[1], device=documents_BT.device)
-    starts = torch.ones_like(documents_BT, dtype=torch.bool)
-    starts[:, 1:] = documents_BT[:, 1:] != documents_BT[:, :-1]
-    return index_T - (index_T * starts).cummax(-1).values
 
 
 def main() -> None:
@@ -259,9 +133,8 @@ def _told(
     losses: dict[str, float],
     other: dict[str, Any],
 ) -> Iterator[dict[str, Any]]:
-    step_tokens = options.rows * options.row_tokens
     speeds = {
-        name: [step_tokens * len(group) / sum(t.step_s for t in group) for group in groups]
+        name: [sum(t.tokens for t in group) / sum(t.step_s for t in group) for group in groups]
         for name, groups in taken.items()
     }
     for name, groups in taken.items():
@@ -333,19 +206,34 @@ def on_gpu(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             f"{options.layers} layers need about {needed / 2**30:.0f} GiB of {free / 2**30:.0f} "
             "GiB; choose fewer --layers"
         )
+    gpu = torch.cuda.get_device_name()
+    peak = next((peak for part, peak in PEAK_FLOPS.items() if part in gpu), math.inf)
     for name, make in ways_on(device, shape, config).items():
         torch.cuda.reset_peak_memory_stats(device)
         way, batches = make(), packed(shape, config)
-        loss, speeds = float("nan"), list[float]()
-        for number in range(options.repeats + 2):  # two to warm up and compile
+        speeds: list[float] = []
+        shares: list[float] = []
+        took = way.step(next(batches))  # two to warm up and compile
+        for number in range(options.repeats + 1):
             batch = next(batches)
             torch.cuda.synchronize()
             begun = time.perf_counter()
-            loss = way.step(batch).loss
+            took = way.step(batch)
             torch.cuda.synchronize()
-            if number > 1:
-                speeds.append(config.step_tokens / (time.perf_counter() - begun))
-        yield _told_of_gpu(options, name, shape, config, speeds) | {"last_loss": round(loss, 4)}
+            if number > 0:
+                speeds.append(took.tokens / (time.perf_counter() - begun))
+                shares.append(speeds[-1] * train_flops_per_token(shape, took.context) / peak)
+        yield {
+            "name": "trainer_gpu",
+            "way": name,
+            "gpu": gpu,
+            "parameters": vars(options) | {"model": size_of(shape)._asdict()},
+            **spread(speeds, 0),
+            "unit": "tokens/s",
+            "mfu": round(statistics.median(shares), 3) if peak < math.inf else None,
+            "memory_gib": round(torch.cuda.max_memory_allocated() / 2**30, 1),
+            "last_loss": round(took.loss, 4),
+        }
         del way
         gc.collect()
         torch.cuda.empty_cache()
@@ -380,28 +268,6 @@ def ways_on(
         "ours": ours,
         "transformers": partial(theirs, muon=True),
         "transformers, experts by AdamW": partial(theirs, muon=False),
-    }
-
-
-def _told_of_gpu(
-    options: argparse.Namespace,
-    name: str,
-    shape: TransformerConfig,
-    config: TrainConfig,
-    speeds: list[float],
-) -> dict[str, Any]:
-    flops = train_flops_per_token(shape, config.row_tokens)
-    gpu = torch.cuda.get_device_name()
-    peak = next((peak for part, peak in PEAK_FLOPS.items() if part in gpu), None)
-    return {
-        "name": "trainer_gpu",
-        "way": name,
-        "gpu": gpu,
-        "parameters": vars(options) | {"model": size_of(shape)._asdict()},
-        **spread(speeds, 0),
-        "unit": "tokens/s",
-        "mfu": round(statistics.median(speeds) * flops / peak, 3) if peak else None,
-        "memory_gib": round(torch.cuda.max_memory_allocated() / 2**30, 1),
     }
 
 

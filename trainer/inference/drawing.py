@@ -54,7 +54,9 @@ def sampling_logprobs(
     if sampling.temperature == 0.0:
         likeliest_N1 = logits_NV.argmax(-1, keepdim=True)
         return torch.full_like(logits_NV, -torch.inf).scatter(1, likeliest_N1, 0.0)
-    logprobs_NV = (logits_NV / sampling.temperature).log_softmax(-1)
+    # from the likeliest down, in double: the least of temperatures must not make it infinite
+    below_NV = (logits_NV - logits_NV.amax(-1, keepdim=True)).double()
+    logprobs_NV = (below_NV / sampling.temperature).to(logits_NV.dtype).log_softmax(-1)
     if sampling.top_p < 1.0:
         ordered, index = logprobs_NV.exp().sort(descending=True, stable=True)
         before = ordered.cumsum(-1) - ordered

@@ -183,8 +183,9 @@ class EpisodeTokens:
             told["earlier"] = [cls.of_json(own) for own in told["earlier"]]
             if (routes := told["routes"]) is not None:
                 content = bytearray(base64.b64decode(routes["int16"], validate=True))
-                kept = torch.frombuffer(content, dtype=ROUTE_DTYPE)
-                told["routes"] = kept.reshape(routes["shape"])
+                # of a model without experts there are none, and no bytes are no buffer
+                kept = torch.frombuffer(content, dtype=ROUTE_DTYPE) if content else torch.empty(0)
+                told["routes"] = kept.to(ROUTE_DTYPE).reshape(routes["shape"])
             made = cls(**told)
             if {len(made.logprobs), len(made.model_logprobs), len(made.versions)} != {
                 len(made.ids)

@@ -38,8 +38,8 @@ def load_weights(
 
     ConfigError, before anything is changed, for weights of another shape, that are no numbers or
     have another checksum, and for a version that is not larger. ConfigError as well where the
-    model's first logits are no numbers, or the copy is not the original: then it has to be loaded
-    again before it is used.
+    model's first logits are no numbers, or the copy is not the original: then weights have to be
+    loaded again, under a version that is larger still, before it is used.
     """
     if version <= sampler.version:
         raise ConfigError(
@@ -62,25 +62,37 @@ def load_weights(
         for name, tensor in own.items():
             tensor.copy_(given[name])
     if (found := checksum_of(own.items())) != expected:
-        raise ConfigError(f"the weights came out as {found} and not as {expected}: load them again")
+        raise ConfigError(
+            f"the weights came out as {found} and not as {expected}: load them again, under a "
+            f"version above {version}"
+        )
     if not first_logits(sampler).isfinite().all():
-        raise ConfigError("the new weights give logits that are no numbers: load others")
+        raise ConfigError(
+            f"the new weights, version {version}, give logits that are no numbers: load others, "
+            "under a larger version"
+        )
     return found
 
 
 def checksum_of(tensors: Iterable[tuple[str, Tensor]]) -> str:
     """Of names, types, shapes and bits in this order, 16 hex digits. Made where the tensors are,
-    and read back once: two sums of each tensor, of its numbers and of its rows by their place."""
+    and read back once: three sums of each tensor, of its numbers, and of its rows and its columns
+    by their places."""
     sums: list[Tensor] = []
     text = ""
     for name, tensor in tensors:
         bits = tensor.detach().contiguous().view(_BITS[tensor.element_size()])
-        rows = bits.reshape(-1, bits.shape[-1] if bits.ndim > 1 else 1).sum(-1, dtype=torch.int64)
-        places = torch.arange(1, len(rows) + 1, device=rows.device)
-        sums += [rows.sum(), (rows * places).sum()]  # int64 wraps, alike everywhere
+        matrix = bits.reshape(-1, bits.shape[-1] if bits.ndim > 1 else 1)
+        rows, columns = (matrix.sum(side, dtype=torch.int64) for side in (1, 0))
+        sums += [rows.sum(), *map(_by_place, (rows, columns))]
         text += f"{name} {tensor.dtype} {tuple(tensor.shape)}\n"
     told = torch.stack(sums).tolist() if sums else []
     return hashlib.sha256(f"{text}{told}".encode()).hexdigest()[:16]
+
+
+def _by_place(numbers: Tensor) -> Tensor:
+    """int64 wraps, alike everywhere."""
+    return (numbers * torch.arange(1, len(numbers) + 1, device=numbers.device)).sum()
 
 
 @torch.no_grad()
@@ -112,6 +124,6 @@ def _wrong_in(own: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> str:
     for name, tensor in own.items():
         if given[name].shape != tensor.shape:
             return f"{name} has shape {tuple(given[name].shape)}, not {tuple(tensor.shape)}"
-        if not given[name].isfinite().all():
+        if not given[name].to(tensor.dtype).isfinite().all():  # a narrower type ends earlier
             return f"{name} has values that are no numbers"
     return ""

@@ -19,7 +19,7 @@ from trainer.model import cpu, fused
 from trainer.model.attention import AttentionContext, LatentAttention, Mask
 from trainer.model.cache import LatentCache
 from trainer.model.config import TransformerConfig
-from trainer.model.experts import FeedForward, MixtureOfExperts
+from trainer.model.experts import FeedForward, MixtureOfExperts, Router
 from trainer.model.layers import Embedding, Linear
 from trainer.model.norm import RmsNorm
 from trainer.model.paths import ComputePath, path_of
@@ -185,8 +185,11 @@ class Decoder(nn.Module):
 
     def cast(self, dtype: torch.dtype) -> None:
         """Parameters to `dtype`; router biases stay, frequencies are fp32 at least."""
-        for parameter in self.parameters():
-            parameter.data = parameter.data.to(dtype)
+        routers = [module for module in self.modules() if isinstance(module, Router)]
+        biases = [router.e_score_correction_bias for router in routers]
+        self.to(dtype)  # and not by `data`, which would leave the shards of a parameter as they are
+        for router, bias in zip(routers, biases, strict=True):
+            router.e_score_correction_bias = bias
         self.reset_frequencies()
 
     @property

@@ -1,13 +1,18 @@
 """First weights, apart from building: `Decoder(config)` has shapes, `initialize` gives numbers.
 
-So a model can be built on the meta device, given memory where it is to live, and drawn there, with
-no copy anywhere else. Every matrix has a generator of its own, seeded by (seed, name, place in its
-stack): the numbers hang neither on the order nor on which of the matrices this process holds. They
-do hang on the kind of device and on the dtype, since generators differ.
+So a model can be built on the meta device, sharded (`fully_shard`), given memory where it is to
+live, and drawn there, with no copy anywhere else; a matrix whose rows lie in several processes is
+drawn whole in each of them, one at a time, and cut. Every matrix has a generator of its own, seeded
+by (seed, name, place in its stack): the numbers hang neither on the order nor on which of the
+matrices this process holds. They do hang on the kind of device and on the dtype, since generators
+differ.
 """
+
+from functools import partial
 
 import torch
 from torch import Tensor
+from torch.distributed.tensor import DTensor, distribute_tensor
 
 from records.seeds import seed_of
 from trainer.model.config import TransformerConfig
@@ -26,7 +31,8 @@ def initialize(model: Decoder, seed: int) -> None:
     """Give every parameter and buffer the value that training starts from: matrices normal numbers,
     norms 1, router biases 0."""
     for name, parameter in model.named_parameters():
-        draw(parameter, name, seed=seed, std=model.config.init_std)
+        drawn = _draw_own if isinstance(parameter, DTensor) else draw
+        drawn(parameter, name, seed=seed, std=model.config.init_std)
     for name, buffer in model.named_buffers():
         if name.endswith("e_score_correction_bias"):
             buffer.zero_()
@@ -43,3 +49,22 @@ def draw(parameter: Tensor, name: str, *, seed: int, std: float, first: int = 0)
     for place, matrix in enumerate(matrices, first):
         generator = torch.Generator(matrix.device).manual_seed(seed_of(str(seed), name, place))
         matrix.normal_(std=std, generator=generator)
+
+
+def _draw_own(parameter: Tensor, name: str, *, seed: int, std: float) -> None:
+    """The part of a sharded parameter that this process holds, with the numbers that the whole has
+    there. Stacks are sharded by matrices."""
+    assert isinstance(parameter, DTensor)
+    cut = partial(
+        distribute_tensor,
+        device_mesh=parameter.device_mesh,
+        placements=parameter.placements,
+        src_data_rank=None,  # every process has the same: nothing is sent
+    )
+    if parameter.ndim == 3:
+        places = cut(torch.arange(len(parameter), device=parameter.device)).to_local().tolist()
+        draw(parameter.to_local(), name, seed=seed, std=std, first=places[0] if places else 0)
+        return
+    whole = torch.empty(parameter.shape, dtype=parameter.dtype, device=parameter.device)
+    draw(whole, name, seed=seed, std=std)
+    parameter.copy_(cut(whole))

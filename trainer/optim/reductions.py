@@ -2,8 +2,9 @@
 
 Parallel training adds its all-reduces here and nowhere else in a step, before anything is judged or
 moved. Over the processes that see other tokens (data and context parallel): `summed_P`, `load_LE`,
-the step's number of targets and the gradients by SUM, `max_logit_LH` by MAX. Over those that hold
-other parts of the weights (shards, experts, stages): the square of the gradients' norm by SUM.
+the gradients, and the step's numbers of targets and of micro-batches, by which loss and balance
+loss are divided, by SUM; `max_logit_LH` by MAX. Over those that hold other parts of the weights
+(shards, experts, stages): the square of the gradients' norm by SUM.
 
 Shape suffixes in this file: P = micro-batches, L = layers (of loads: with experts), H = heads,
 E = experts.
@@ -33,7 +34,7 @@ def accumulate_wide(model: nn.Module) -> None:
 
 def clip_gradients(model: nn.Module, largest: float) -> Tensor:
     """Scale all gradients together so that their norm is `largest` at most. Returns the norm before
-    that, left on the device; where it is no number, no gradient is one any more."""
+    that, left on the device; where it is no number, the gradients are of no use any more."""
     return nn.utils.clip_grad_norm_(model.parameters(), largest)
 
 

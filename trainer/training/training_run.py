@@ -195,7 +195,7 @@ class TrainingRun:
     def _line(
         self, result: StepResult, lr: float, seconds: float, batch: PackedBatch
     ) -> MetricsLine:
-        lengths = _document_lengths(batch)
+        lengths = document_lengths(batch)
         tokens, squares = lengths.sum().item(), lengths.square().sum().item()
         self.tokens += tokens
         flops = train_flops_per_token(self.model.config, round(squares / tokens))
@@ -216,7 +216,7 @@ class TrainingRun:
         }
 
 
-def _document_lengths(batch: PackedBatch) -> Tensor:
+def document_lengths(batch: PackedBatch) -> Tensor:
     """Tokens of each document, or part of one, in the rows."""
     documents_BT = batch.documents_BT
     rows_B1 = torch.arange(len(documents_BT))[:, None]

@@ -76,6 +76,15 @@ def test_draws_follow_the_shares_and_never_fall_where_there_is_none() -> None:
     assert all(shares[token] > 0 for token in edges.ids)
 
 
+@pytest.mark.parametrize("temperature", [1e-30, 1e-40, 1e-300])
+def test_the_least_of_temperatures_takes_the_likeliest(temperature: float) -> None:
+    logits = torch.tensor([[1.0, 3.0, 2.0, 0.0], [5.0, -2.0, 5.0, 9.0]])
+    allowed = torch.tensor([[True] * 4, [True, True, False, False]])
+    drawn = draw(logits, Sampling(temperature=temperature), [0.1, 0.9], allowed)
+    assert drawn.ids == [1, 0]
+    assert drawn.logprobs == [0.0, 0.0]
+
+
 class Even:
     """Lets even tokens through, and no token beyond 80."""
 

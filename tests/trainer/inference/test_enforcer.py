@@ -7,7 +7,6 @@ from typing import Any, Literal
 
 import jsonschema
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -394,17 +393,3 @@ def test_objects_of_many_properties_can_be_written_required_ones_in_any_case() -
     assert fit('{"p70"', schema) == "no"  # more than can be counted
     with pytest.raises(ConfigError, match=r"80 required properties; .* takes 64"):
         fit("{", {**schema, "required": names})
-
-
-class Mute:
-    def allowed(self) -> torch.Tensor:
-        return torch.zeros(97, dtype=torch.bool)
-
-    def take(self, token: int) -> None:
-        raise AssertionError
-
-
-def test_a_guide_that_allows_nothing_is_an_error_and_no_endless_loop() -> None:
-    sampler = Sampler(new_decoder(CONFIGS["plain"]).eval(), slots=1)
-    with pytest.raises(ConfigError, match="no token of the vocabulary"):
-        sampler.generate([[1, 2]], Sampling(), stop=0, guides=[Mute()])

@@ -355,6 +355,10 @@ def test_stored_tokens_come_back_as_they_were_and_others_are_refused(tokenizer: 
     assert torch.equal(again.routes, draft.routes)
     again.routes = tokens.routes
     assert again == tokens
+    tokens.routes = torch.zeros(5, 0, 2, dtype=torch.int16)  # of a model without experts
+    none = EpisodeTokens.of_json(tokens.to_json()).routes
+    assert none is not None
+    assert (none.shape, none.dtype) == ((5, 0, 2), torch.int16)
     told = json.loads(tokens.to_json())
     for wrong in ("", "[]", json.dumps({**told, "format": 9}), json.dumps({**told, "ids": [1]})):
         with pytest.raises(ConfigError, match="no stored tokens of an episode"):

@@ -151,3 +151,17 @@ def test_prompts_are_read_in_bounded_passes_to_the_same_answers(
     assert sum(rows for rows, length in passes if length == 1) >= 6
     for prompt, generated in zip(prompts, made, strict=True):
         assert generated.ids == greedy_without_cache(model, prompt, 2)
+
+
+class Mute:
+    def allowed(self) -> torch.Tensor:
+        return torch.zeros(97, dtype=torch.bool)
+
+    def take(self, token: int) -> None:
+        raise AssertionError
+
+
+def test_a_guide_that_allows_nothing_is_an_error_and_no_endless_loop() -> None:
+    sampler = Sampler(model_of("plain"), slots=1)
+    with pytest.raises(ConfigError, match="no token of the vocabulary"):
+        sampler.generate([[1, 2]], Sampling(), stop=0, guides=[Mute()])

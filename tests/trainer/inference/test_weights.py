@@ -94,13 +94,19 @@ def test_a_folder_of_another_model_or_a_damaged_one_changes_nothing(tmp_path: Pa
     assert greedy(sampler) == first
 
 
-def test_a_checksum_tells_one_bit_a_swap_of_rows_and_a_name() -> None:
+def test_a_checksum_tells_one_bit_a_swap_of_rows_or_columns_and_a_name() -> None:
     state = {"a": torch.arange(12.0).view(3, 4), "b": torch.zeros(5)}
     known = checksum_of(state.items())
     assert checksum_of({"a": state["a"].clone(), "b": state["b"]}.items()) == known
     bit = state["a"].clone()
     bit[1, 2] = torch.nextafter(bit[1, 2], torch.tensor(9.0))
-    for other in (bit, state["a"].flip(0), state["a"].view(4, 3), state["a"].bfloat16()):
+    for other in (
+        bit,
+        state["a"].flip(0),
+        state["a"].flip(1),
+        state["a"].view(4, 3),
+        state["a"].bfloat16(),
+    ):
         assert checksum_of({"a": other, "b": state["b"]}.items()) != known
     assert checksum_of({"c": state["a"], "b": state["b"]}.items()) != known
 
@@ -113,3 +119,24 @@ def test_weights_are_taken_in_the_type_of_the_model() -> None:
     assert model.lm_head.weight.dtype == torch.bfloat16
     other.cast(torch.bfloat16)
     assert found == checksum_of(other.state_dict().items())
+
+
+def test_weights_that_the_type_of_the_model_cannot_hold_change_nothing() -> None:
+    model = model_of(0)
+    model.cast(torch.bfloat16)
+    sampler, state = Sampler(model), model_of(1).state_dict()
+    before = checksum_of(model.state_dict().items())
+    state["lm_head.weight"][0, 0] = torch.finfo(torch.float32).max
+    with pytest.raises(ConfigError, match=r"lm_head.weight has values that are no numbers"):
+        load_weights(sampler, state, 1)
+    assert checksum_of(model.state_dict().items()) == before
+    assert sampler.version == 0
+
+
+def test_weights_whose_logits_are_no_numbers_are_told_with_the_way_on() -> None:
+    sampler, state = Sampler(model_of(0)), model_of(1).state_dict()
+    state["lm_head.weight"].fill_(3e38)
+    with pytest.raises(ConfigError, match=r"version 1, give logits .* under a larger version"):
+        load_weights(sampler, state, 1)
+    load_weights(sampler, model_of(1).state_dict(), 2)
+    assert greedy(sampler) == greedy(Sampler(model_of(1)))

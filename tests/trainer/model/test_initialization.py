@@ -1,11 +1,17 @@
 """A model is built without values and drawn where it lives: the same, whoever draws a part."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor import DTensor
+from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.trainer.configs import small
@@ -64,6 +70,32 @@ def test_parts_drawn_apart_are_those_of_the_whole() -> None:
         part = torch.empty_like(value[first:last])
         draw(part, name, seed=3, std=small().init_std, first=first)
         assert torch.equal(part, value[first:last]), name
+
+
+@pytest.fixture
+def second_of_two() -> Iterator[None]:
+    """This process as the second one of two, the first of which is not there."""
+    dist.init_process_group("fake", store=FakeStore(), rank=1, world_size=2)
+    yield
+    dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.usefixtures("second_of_two")
+def test_a_model_sharded_on_meta_draws_its_part_of_the_whole(dtype: torch.dtype) -> None:
+    with torch.device("meta"):
+        model = Decoder(small())
+    mesh = init_device_mesh("cpu", (2,))
+    for part in (*model.layers, model):
+        fully_shard(part, mesh=mesh)
+    model.allocate(CPU, dtype)
+    initialize(model, 3)
+    whole = placed(dtype)
+    initialize(whole, 3)
+    for name, value in whole.named_parameters():
+        held = model.get_parameter(name)
+        assert isinstance(held, DTensor)
+        assert torch.equal(held.to_local(), value.chunk(2)[1]), name
 
 
 def test_matrices_are_drawn_apart_with_the_spread_that_was_asked_for() -> None:
