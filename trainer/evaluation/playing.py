@@ -98,7 +98,7 @@ class EpisodeScore(NamedTuple):
     """What succeeds together: the new tool of the plan where tools are what is new, else the
     domain."""
     known_tools: bool
-    """Whether every tool of the plan is in a plan of the training split."""
+    """Whether every tool of the plan, if it has any, is in a plan of the training split."""
     solvable: bool
     """Whether the user goal can be reached with calls; else the right answer is to ask or
     decline."""
