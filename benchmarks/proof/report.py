@@ -149,8 +149,8 @@ def _made(runs: Sequence[SeedRun], *, short: bool) -> str:
         f"{clumsiness.unknown_tool:.0%} of its calls and leaves out an argument in "
         f"{clumsiness.leaves_out_argument:.0%}: the declared fault rate, at which the effect of "
         "filtering is reported as found. An episode fails for a false number, date or id; a false "
-        "name or word is not seen (`synth/rubrics/statements/unshown.py`). Intervals are 95%, by bootstrap over domains, or over the "
-        "new tools; behind them each seed."
+        "name or word is not seen (`synth/rubrics/statements/unshown.py`). Intervals are 95%, by "
+        "bootstrap over domains, or over the new tools; behind them each seed."
     )
 
 
