@@ -14,7 +14,7 @@ from prefect.cache_policies import NO_CACHE
 
 from flows.runtime.data_root import check_paths
 from records.store.dataset import Dataset
-from trainer.evaluation.playing import newest_run
+from synth.pipeline.config_files import newest_run_config
 from trainer.evaluation.scoring import (
     EPISODES,
     KINDS,
@@ -30,7 +30,7 @@ from trainer.training.settings import TrainConfig
 def check_scores(settings: ScoreSettings) -> None:
     """ConfigError for a dataset that has no tasks to play: before the model is trained."""
     check_paths([("scores.dataset", settings.dataset)])
-    newest_run(Dataset.open(settings.dataset))
+    newest_run_config(Dataset.open(settings.dataset))
 
 
 async def scored(config: TrainConfig, settings: ScoreSettings) -> Scored:

@@ -7,13 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.proof import __main__ as command
 from benchmarks.proof.overlap import overlap_of
 from benchmarks.proof.pace import LEAST_STEPS, steps_within
-from benchmarks.proof.report import difference_interval
+from benchmarks.proof.report import (
+    POLICIES,
+    difference_interval,
+    parts_of_combinations,
+    shortfalls,
+)
 from records.store.dataset import Dataset
 from tests.flows.conftest import ROOT
 from tests.trainer.evaluation.test_evaluation import GOOD
 from tests.trainer.played_dataset import make_dataset
+from trainer.evaluation.playing import EpisodeScore
 
 
 @pytest.mark.slow
@@ -48,6 +55,83 @@ def test_what_scored_tasks_share_with_training_is_counted(tmp_path: Path) -> Non
     assert found.tasks == len(tasks)
     assert found.plans == sum(bool(task["reference_plan"]) for task in tasks) > 0
     assert found.calls == found.calls_seen == sum(len(task["reference_plan"]) for task in tasks)
+
+
+NEW = ("heldout_task", "heldout_tool", "heldout_domain")
+
+
+def episodes(split: str, *, clusters: int, succeed: int) -> list[EpisodeScore]:
+    """One episode of each cluster, of which the first `succeed` succeed."""
+    return [
+        GOOD._replace(task_id=f"{split}-{n}", split=split, cluster=f"c-{n}", success=n < succeed)
+        for n in range(clusters)
+    ]
+
+
+def first_line(own: list[EpisodeScore], seeds: int = 3) -> str:
+    others = [one._replace(success=False) for one in own]
+    played = {name: [others] * seeds for name in POLICIES} | {"sft": [own] * seeds}
+    return shortfalls(played, NEW).splitlines()[0]
+
+
+def test_the_first_line_says_what_is_not_reached_and_how_many_seeds_ran() -> None:
+    good = [one for split in NEW for one in episodes(split, clusters=20, succeed=20)]
+    assert first_line(good) == "**3 seeds ran. Not reached: nothing, all 6 aims are reached.**"
+    assert first_line(good, seeds=1).startswith("**1 of 3 seeds ran.")
+    few = [*good[:40], *episodes("heldout_domain", clusters=20, succeed=5)]
+    assert "task success on new domains: 0.25 (" in first_line(few)
+    assert "new tools" not in first_line(few)
+    wrong = [one._replace(valid_calls=2) for one in good]
+    assert first_line(wrong).count("valid calls on") == 3
+
+
+def test_too_few_new_tools_or_domains_are_a_shortfall() -> None:
+    tools = episodes("heldout_tool", clusters=12, succeed=12)
+    domains = episodes("heldout_domain", clusters=9, succeed=9)
+    told = first_line([*episodes("heldout_task", clusters=5, succeed=5), *tools, *domains])
+    assert "new tools that are scored: 12 in a seed, at least 20" in told
+    assert "new domains that are scored: 9 in a seed, at least 10" in told
+
+
+def test_who_learnt_nothing_and_does_as_well_is_named_by_its_share() -> None:
+    """Two of two are more than three of four, whoever played fewer tasks to an end."""
+    own = episodes("heldout_task", clusters=4, succeed=3)
+    played = {name: [[one._replace(success=False) for one in own]] for name in POLICIES}
+    played |= {"sft": [own], "slots": [episodes("heldout_task", clusters=2, succeed=2)]}
+    told = shortfalls(played, ("heldout_task",))
+    assert f"as good or better on new combination of tools: {POLICIES['slots']}" in told
+    assert told.count("as good or better") == 1
+
+
+def test_a_combination_without_a_call_has_no_known_parts() -> None:
+    asked = [GOOD, GOOD._replace(known_tools=False), GOOD._replace(wanted_calls=0, exact_calls=0)]
+    told = parts_of_combinations([asked])
+    for words in ("all parts in training", "a part that is not", "no call is wanted"):
+        [line] = [line for line in told.splitlines() if words in line]
+        assert line.endswith("1 of 3 tasks")
+
+
+def test_what_seeds_have_shown_is_kept_when_a_later_one_is_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stopped:
+        def __init__(self, folder: Path, seed: int, **_: object) -> None:
+            self._seed = seed
+
+        def run(self) -> None:
+            if self._seed == 2:
+                sys.exit("stopped")
+
+    monkeypatch.setattr(command, "SeedRun", Stopped)
+    monkeypatch.setattr(command, "report", lambda runs, *, short: f"{len(runs)} seeds")
+    words = ["proof", "--out", str(tmp_path), "--seeds"]
+    monkeypatch.setattr(sys, "argv", [*words, "3"])
+    with pytest.raises(SystemExit, match="stopped"):
+        command.main()
+    assert (tmp_path / "proof.md").read_text() == "2 seeds"
+    monkeypatch.setattr(sys, "argv", [*words, "0"])
+    with pytest.raises(SystemExit, match="2"):
+        command.main()
 
 
 def test_a_difference_between_policies_has_its_interval() -> None:

@@ -29,14 +29,17 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("data/proof"))
     parser.add_argument("--short", action="store_true", help="minutes: shows that each part works")
     args = parser.parse_args()
-    runs = [
-        SeedRun(args.out / f"seed-{seed}", seed, budget_min=args.budget_minutes, short=args.short)
-        for seed in range(args.seeds)
-    ]
-    for run in runs:
+    if args.seeds < 1:
+        parser.error(f"--seeds {args.seeds}: at least 1")
+    done: list[SeedRun] = []
+    text = ""
+    for seed in range(args.seeds):
+        folder = args.out / f"seed-{seed}"
+        run = SeedRun(folder, seed, budget_min=args.budget_minutes, short=args.short)
         run.run()
-    text = report(runs, short=args.short)
-    write_atomic(args.out / PAGE, text.encode())
+        done.append(run)
+        text = report(done, short=args.short)  # after each: a later one may be stopped
+        write_atomic(args.out / PAGE, text.encode())
     print(text)
 
 

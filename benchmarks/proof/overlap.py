@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from records.digest import canonical_json
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
+from records.tables.splits import SPLITS
 from trainer.evaluation.playing import EpisodeScore
 
 
@@ -24,19 +25,20 @@ class KindOverlap(NamedTuple):
     calls_seen: int
     """Those that stand word for word in a training task's."""
     known_tools: int
-    """Tasks all of whose tools are in a training task's plan."""
+    """Tasks that take tools, all of which are in a training task's plan."""
 
 
 def overlap_of(dataset: Dataset, episodes: Iterable[EpisodeScore]) -> dict[str, KindOverlap]:
-    """Split -> what it shares with the training split. A task without calls shares no plan."""
+    """Split -> what its scored tasks share with the training split, for every split. A task without
+    calls shares no plan."""
     columns = ("task_id", "domain_id", "split", "complexity", "reference_plan")
     tasks = {row["task_id"]: row for row in dataset.rows("tasks", columns)}
     trained = [row for row in tasks.values() if row["split"] == "train"]
     plans = {_plan(row) for row in trained}
     calls = {call for row in trained for call in _calls(row)}
-    found: dict[str, list[tuple[Row, EpisodeScore]]] = {}
+    found: dict[str, list[tuple[Row, EpisodeScore]]] = {split: [] for split in SPLITS}
     for one in episodes:
-        found.setdefault(one.split, []).append((tasks[one.task_id], one))
+        found[one.split].append((tasks[one.task_id], one))
     return {split: _of_kind(rows, plans, calls) for split, rows in found.items()}
 
 
@@ -50,7 +52,7 @@ def _of_kind(
         plans=sum(bool(row["reference_plan"]) and _plan(row) in plans for row, _ in rows),
         calls=len(made),
         calls_seen=sum(call in calls for call in made),
-        known_tools=sum(one.known_tools for _, one in rows),
+        known_tools=sum(bool(row["reference_plan"]) and one.known_tools for row, one in rows),
     )
 
 

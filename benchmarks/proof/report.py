@@ -15,7 +15,7 @@ from synth.rubrics.criteria import Rubric
 from synth.rubrics.statements.statements import statements_of
 from synth.rubrics.statements.unshown import unshown_values
 from trainer.evaluation.playing import EpisodeScore
-from trainer.evaluation.scoring import KINDS, share_of_episodes, told
+from trainer.evaluation.scoring import KINDS, Share, share_of_episodes, told
 
 POLICIES = {
     "sft": "fine-tuned on accepted trajectories",
@@ -33,8 +33,11 @@ AIMS = {"heldout_task": 0.60, "heldout_tool": 0.50, "heldout_domain": 0.30}
 
 VALID_CALLS_AIM = 0.95
 
-LEAST_TOOLS, LEAST_DOMAINS = 20, 10
-"""New tools and new domains that the scored tasks are from, at least."""
+LEAST_NEW = {"heldout_tool": 20, "heldout_domain": 10}
+"""New tools and new domains that a seed's scored tasks are from, at least."""
+
+SEEDS = 3
+"""That a proof has when it is whole."""
 
 YOUNG = (
     "**The short form: every part at work.** The models have seen 20 steps and can do nothing yet; "
@@ -65,15 +68,16 @@ MEASURES: Mapping[str, tuple[Count, Count]] = {
 def report(runs: Sequence[SeedRun], *, short: bool) -> str:
     """Markdown. In the short form no more than that the parts work."""
     played = {name: [_episodes(run, name) for run in runs] for name in POLICIES}
-    splits = [split for split in KINDS if any(p.split == split for p in played["sft"][0])]
+    there = {p.split for run in played["sft"] for p in run}
+    splits = [split for split in KINDS if split in there]
     tables = ["Task success"] if short else [*MEASURES]
     parts = [
         "# Does the data teach?",
-        YOUNG if short else _shortfalls(played, splits),
+        YOUNG if short else shortfalls(played, splits),
         _made(runs, short=short),
         _tasks(runs, played["sft"], splits),
         *(_table(title, played, splits) for title in tables),
-        *(() if short else (_filtering(played, splits), _parts(played["sft"]))),
+        *(() if short else (_filtering(played, splits), parts_of_combinations(played["sft"]))),
         "## What it took\n\n" + "\n".join(map(_cost, runs)),
     ]
     return "\n\n".join(parts) + "\n"
@@ -85,44 +89,51 @@ def _episodes(run: SeedRun, name: str) -> list[EpisodeScore]:
     return [one for one in found if one.ended not in OUTSIDE]
 
 
-def _shortfalls(played: Mapping[str, Sequence[list[EpisodeScore]]], splits: Sequence[str]) -> str:
-    """The first line says what is not reached, and how many seeds ran."""
+def shortfalls(played: Mapping[str, Sequence[list[EpisodeScore]]], splits: Sequence[str]) -> str:
+    """The first line says how many seeds ran and what is not reached. `played`: policy -> episodes
+    of each seed."""
     all_of = {name: [p for run in runs for p in run] for name, runs in played.items()}
-    wanted = {f"task success on {KINDS[s]}": (s, "Task success", aim) for s, aim in AIMS.items()}
-    wanted |= {
-        f"valid calls on {KINDS[s]}": (s, "Valid calls", VALID_CALLS_AIM)
-        for s in AIMS
-        if s in splits
-    }
+    wanted = [("Task success", split, aim) for split, aim in AIMS.items()]
+    wanted += [("Valid calls", split, VALID_CALLS_AIM) for split in splits]
     missed, reached = [], []
-    for what, (split, measure, aim) in wanted.items():
-        share = share_of_episodes(
-            [p for p in all_of["sft"] if p.split == split], *MEASURES[measure]
-        )
-        words = f"{what}: {told(share)}, aim {aim:.2f}"
+    for measure, split, aim in wanted:
+        share = _share(all_of["sft"], measure, split)
+        words = f"{measure.lower()} on {KINDS[split]}: {told(share)}, aim {aim:.2f}"
         good = share.value is not None and share.value >= aim
         (reached if good else missed).append(words)
-    better = _beaten_by(all_of, splits)
+    missed += _too_few(played["sft"])
     seeds = len(played["sft"])
-    first = f"**{len(missed)} of {len(wanted)} aims are not reached, with {seeds} seed(s).**"
-    lines = [f"- not reached: {words}" for words in missed]
-    lines += [f"- {words}" for words in better]
+    ran = f"{seeds} of {SEEDS} seeds ran" if seeds < SEEDS else f"{seeds} seeds ran"
+    words = "; ".join(missed) or f"nothing, all {len(wanted)} aims are reached"
+    lines = [f"**{ran}. Not reached: {words}.**", ""]
+    lines += [f"- {words}" for words in _beaten_by(all_of, splits)]
     lines += [f"- reached: {words}" for words in reached]
-    return "\n".join([first, "", *lines])
+    return "\n".join(lines).rstrip()
+
+
+def _share(episodes: Sequence[EpisodeScore], measure: str, split: str) -> Share:
+    return share_of_episodes([p for p in episodes if p.split == split], *MEASURES[measure])
+
+
+def _too_few(seeds: Sequence[list[EpisodeScore]]) -> list[str]:
+    """Where a seed's scored tasks are from fewer new tools or domains than a proof needs."""
+    found = []
+    for split, least in LEAST_NEW.items():
+        few = min(len({p.cluster for p in run if p.split == split}) for run in seeds)
+        if few < least:
+            found.append(f"{KINDS[split]} that are scored: {few} in a seed, at least {least}")
+    return found
 
 
 def _beaten_by(all_of: Mapping[str, list[EpisodeScore]], splits: Sequence[str]) -> list[str]:
     """Where a policy that was not fine-tuned on accepted data does as well."""
     found = []
     for split in splits:
-        own = [p for p in all_of["sft"] if p.split == split]
+        own = _share(all_of["sft"], "Task success", split)
         for name in ("unfiltered", "pretrained", "nearest", "slots"):
-            other = [p for p in all_of[name] if p.split == split]
-            if sum(p.success for p in other) >= sum(p.success for p in own):
-                shares = (
-                    told(share_of_episodes(ps, *MEASURES["Task success"])) for ps in (other, own)
-                )
-                both = " against ".join(shares)
+            other = _share(all_of[name], "Task success", split)
+            if other.value is not None and other.value >= (own.value or 0.0):
+                both = f"{told(other)} against {told(own)}"
                 found.append(f"as good or better on {KINDS[split]}: {POLICIES[name]}, {both}")
     return found
 
@@ -137,8 +148,9 @@ def _made(runs: Sequence[SeedRun], *, short: bool) -> str:
         "data would be harder to learn from and worth more. It calls a tool that is not there in "
         f"{clumsiness.unknown_tool:.0%} of its calls and leaves out an argument in "
         f"{clumsiness.leaves_out_argument:.0%}: the declared fault rate, at which the effect of "
-        "filtering is reported as found. Intervals are 95%, by bootstrap over domains, or over the "
-        "new tools; behind them each seed."
+        "filtering is reported as found. An episode fails for a false number, date or id; a false "
+        "name or word is not seen (`synth/rubrics/statements/unshown.py`). Intervals are 95%, by "
+        "bootstrap over domains, or over the new tools; behind them each seed."
     )
 
 
@@ -161,7 +173,7 @@ def _tasks(
         ),
         _row("calls of the reference plan, mean", splits, lambda s: _mean_calls(overlaps, s)),
         _row(
-            "tasks whose tools are all in training plans",
+            "tasks that take tools, all of them in training plans",
             splits,
             lambda s: _sum(overlaps, s, lambda o: o.known_tools),
         ),
@@ -259,14 +271,18 @@ def difference_interval(pairs: Sequence[tuple[str, int]]) -> Interval:
     return Interval(2 * low - 1, 2 * high - 1)
 
 
-def _parts(seeds: Sequence[list[EpisodeScore]]) -> str:
-    """New combinations apart by whether their parts are known."""
+def parts_of_combinations(seeds: Sequence[list[EpisodeScore]]) -> str:
+    """New combinations apart by whether their parts are known. Without a call there is none."""
     episodes = [p for run in seeds for p in run if p.split == "heldout_task"]
+    calling = [p for p in episodes if p.wanted_calls]
     lines = ["## New combinations, by their parts\n"]
-    for known, words in ((True, "all parts in training"), (False, "a part that is not")):
-        own = [p for p in episodes if p.known_tools is known]
+    for own, words in (
+        ([p for p in calling if p.known_tools], "all parts in training"),
+        ([p for p in calling if not p.known_tools], "a part that is not"),
+        ([p for p in episodes if not p.wanted_calls], "no call is wanted"),
+    ):
         share = share_of_episodes(own, *MEASURES["Task success"])
-        lines.append(f"- {words}: {told(share)}, {len(own)} tasks")
+        lines.append(f"- {words}: {told(share)}, {len(own)} of {len(episodes)} tasks")
     return "\n".join(lines)
 
 

@@ -69,6 +69,24 @@ def recorded_config(
     return validate_as(kind, values, where=f"the recorded configuration of run {run_id}")
 
 
+def newest_run_config(dataset: Dataset) -> RunConfig:
+    """The configuration of the newest run in the dataset that made trajectories. ConfigError where
+    none did."""
+    rows = dataset.rows("trajectories", ["trajectory_id", "run_id"])
+    runs = dataset.rows("runs", ["run_id", "event", "happened_at"])
+    rolled = {row["run_id"] for row in rows}
+    mine = [r for r in runs if r["run_id"] in rolled and r["event"] == "started"]
+    if not mine:
+        raise ConfigError(f"{dataset.root} holds no run with trajectories, so no tasks to play")
+    newest = max(mine, key=lambda row: row["happened_at"])
+    config = recorded_config(dataset, newest["run_id"])
+    if not isinstance(config, RunConfig):
+        raise ConfigError(
+            f"run {newest['run_id']} of {dataset.root} made texts, and no trajectories"
+        )
+    return config
+
+
 _CALLED: dict[type[JobConfig], str] = {
     EvolveConfig: "an evolution; `synth tools evolve`",
     GradeConfig: "a grading; `synth grade`",

@@ -190,7 +190,7 @@ class TaskConfig(Config):
     heldout_values_share: float = Field(default=0.0, ge=0.0, le=1.0)
     """Share of the other tasks that are held out with a combination of tools that training has, on
     values that it has not: what grew for them (`growth`), and what is new in them, is theirs
-    alone."""
+    alone. Only of tasks whose state grows: the rows of a domain's file are those of all."""
 
     @model_validator(mode="after")
     def _shares(self) -> Self:

@@ -33,6 +33,7 @@ from synth.tasks.words.named_rows import named_rows
 from synth.tasks.words.readings import PROMPT as READING_PROMPT
 from tool_specs.domains.catalogue import is_users
 from tool_specs.domains.domain import Domain
+from tool_specs.growth.grown_seed import grown_seed_of
 
 STAGE_VERSION = 17
 
@@ -162,7 +163,8 @@ def in_domain(
     # a held-out tool is not even a goal where it is not at hand
     there = sources.of_domain.get(agent["domain_id"], [])
     lacking = {t["name"] for t in there if t["split"] != "heldout_tool"}
-    split = _split(item_id, item_id, agent, persona, config)
+    grows = config.growth.grown_seed_of(item_id, "train") is not None
+    split = _split(item_id, item_id, agent, persona, config, grows=grows)
     grown = config.growth.grown_seed_of(item_id, split)
     tasks = DomainTasks(
         domain,
@@ -179,7 +181,7 @@ def in_domain(
     )
 
     def split_of_draft(draft: Draft) -> Split:
-        return _split(_combination(draft, item_id), item_id, agent, persona, config)
+        return _split(_combination(draft, item_id), item_id, agent, persona, config, grows=grows)
 
     def is_of_its_split(draft: Draft) -> bool:
         """What grew for one split stays in it."""
@@ -259,9 +261,14 @@ def _combination(draft: Draft, item_id: str) -> str:
     return digest("combination", tools) if tools else item_id
 
 
-def _split(combination: str, item_id: str, agent: Row, persona: Row, config: TaskConfig) -> Split:
+def _split(
+    combination: str, item_id: str, agent: Row, persona: Row, config: TaskConfig, *, grows: bool
+) -> Split:
+    """`grows`: whether the task's state does. The rows of another are those of all splits, so there
+    are no values to hold out."""
     own = own_split("task", combination, heldout_share=config.heldout_share)
-    if own == "train" and share_of(item_id, "heldout_values") < config.heldout_values_share:
+    drawn = share_of(item_id, "heldout_values") < config.heldout_values_share
+    if own == "train" and drawn and grows:
         own = "heldout_values"
     return split_of(own, [agent["split"], persona["split"]])
 
@@ -291,6 +298,8 @@ def task_row(
     # every criterion that code checks passes on the reference plan: no threshold undoes the proof
     rubric = proof.rubric.model_copy(update={"pass_threshold": config.pass_threshold})
     used = {step.tool for step in draft.plan if step.actor == "agent"}
+    combination, grows = _combination(draft, plan.item_id), grown_seed_of(draft.initial_state)
+    split = _split(combination, plan.item_id, agent, persona, config, grows=grows is not None)
     return {
         "task_id": plan.item_id,
         "agent_id": agent["agent_id"],
@@ -310,7 +319,7 @@ def task_row(
         "seed": seed_of(plan.item_id, "episode"),
         "model": generator.model_of(plan.item_id, "generator"),
         "prompt_version": version_of(PROMPT),
-        "split": _split(_combination(draft, plan.item_id), plan.item_id, agent, persona, config),
+        "split": split,
         "user_tool_ids": list(users),
         **proof.measured,
         "num_hidden": sum(fact["when"] == "asked" for fact in brief["facts"]),

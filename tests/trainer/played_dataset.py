@@ -14,9 +14,11 @@ from synth.pipeline.stages import STAGES
 QUIET = EpisodeConfig(fault_injection=FaultInjectionConfig(weights={"success": 1.0}))
 
 
-def make_dataset(folder: Path, *, num_tasks: int, **other: Any) -> Path:
+def make_dataset(
+    folder: Path, *, num_tasks: int, domains: tuple[str, ...] = ("parcel_depot",), **other: Any
+) -> Path:
     config = RunConfig(
-        domains=("parcel_depot",),
+        domains=domains,
         servers=(),
         code=(),
         num_tasks=num_tasks,

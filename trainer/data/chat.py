@@ -218,6 +218,20 @@ class AssistantAnswer(NamedTuple):
     reasoning_content: str | None = None
     """What stands in `<think>`; None where the model did not think."""
 
+    def message(self, *, calls_before: int) -> dict[str, Any]:
+        """As it stands in the conversation. Calls are numbered over all of it, as the template has
+        them: `calls_before` were made so far. Reasoning stays with its answer: a turn that goes on
+        with results of calls is shown it."""
+        message: dict[str, Any] = {"role": "assistant", "content": self.content}
+        if self.reasoning_content:
+            message["reasoning_content"] = self.reasoning_content
+        if self.tool_calls:
+            message["tool_calls"] = [
+                {"id": f"call_{n}", "type": "function", "function": call["function"]}
+                for n, call in enumerate(self.tool_calls, calls_before)
+            ]
+        return message
+
 
 def parse_answer(tokenizer: Tokenizer, ids: Sequence[int]) -> AssistantAnswer:
     """The message behind generated tokens, with or without the end token."""

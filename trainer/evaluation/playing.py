@@ -33,8 +33,7 @@ from synth.episode.tools.simulator import ModelAnswers
 from synth.episode.users.user import LlmUser
 from synth.llm.client import LLM
 from synth.llm.gateway import Gateway
-from synth.pipeline.config import RunConfig
-from synth.pipeline.config_files import recorded_config
+from synth.pipeline.config_files import newest_run_config
 from synth.pipeline.sources import catalogue_of
 from synth.rubrics.reward import decide_by_code, rubric_of
 from synth.rubrics.statements.statements import statements_of
@@ -99,7 +98,7 @@ class EpisodeScore(NamedTuple):
     """What succeeds together: the new tool of the plan where tools are what is new, else the
     domain."""
     known_tools: bool
-    """Whether every tool of the plan is in a plan of the training split."""
+    """Whether every tool of the plan, if it has any, is in a plan of the training split."""
     solvable: bool
     """Whether the user goal can be reached with calls; else the right answer is to ask or
     decline."""
@@ -179,13 +178,20 @@ class PlayedEpisode:
     async def step(self, answer: AssistantAnswer) -> None:
         """Play the answer. One that breaks the template counts as a call that is not valid, unless
         a call of it counts so already."""
-        self.last = await self.env.step(_message(answer, num_calls(self.env.state.messages)))
+        before = num_calls(self.env.state.messages)
+        self.last = await self.env.step(answer.message(calls_before=before))
         refused = any(r.error_code in FORMAT_ERRORS for r in self.last.info["calls"])
         self.broken += answer.broken is not None and not refused
 
     def counted(self) -> EpisodeScore:
         state, task = self.env.state, self.chosen.task
         assert state.reason is not None
+        calls = [record._asdict() for record in state.caller.records]
+        contradicted = sum(
+            s.outcome == "contradicted" for s in statements_of(state.messages, calls)
+        )
+        unshown = len(unshown_values(state.messages, calls))
+        strict = self.chosen.plain_retelling
         records = [r for r in state.caller.records if r.actor == "agent"]
         valid = [r for r in records if r.error_code not in FORMAT_ERRORS]
         wanted = Counter(_spelt(c["tool"], c["arguments"]) for c in task["reference_plan"])
@@ -197,10 +203,10 @@ class PlayedEpisode:
             known_tools=self.chosen.known_tools,
             solvable=task["solvable"],
             ended=state.reason,
-            success=self._succeeded(),
+            success=self._is_accepted() and not contradicted and not (strict and unshown),
             reward=self.last.reward if self.last else 0.0,
-            false_statements=self._false_statements(),
-            unshown_values=len(self._unshown()),
+            false_statements=contradicted,
+            unshown_values=unshown,
             calls=len(records) + self.broken,
             valid_calls=len(valid),
             wanted_calls=wanted.total(),
@@ -210,33 +216,22 @@ class PlayedEpisode:
             prompt_tokens=self.prompt_tokens,
         )
 
-    def _succeeded(self) -> bool:
+    def _is_accepted(self) -> bool:
+        """By the criteria that code checks."""
         if self.env.state.reason in OUTSIDE or self.last is None:
             return False
         verdicts = self.last.info.get("verdicts") or {}
-        accepted = decide_by_code(rubric_of(self.chosen.task), verdicts).accepted
-        strict = self.chosen.plain_retelling and self._unshown()
-        return accepted and not strict and not self._false_statements()
+        return decide_by_code(rubric_of(self.chosen.task), verdicts).accepted
 
-    def _false_statements(self) -> int:
-        statements = statements_of(self.env.state.messages, self._calls())
-        return sum(s.outcome == "contradicted" for s in statements)
-
-    def _unshown(self) -> list[str]:
-        return unshown_values(self.env.state.messages, self._calls())
-
-    def _calls(self) -> list[Row]:
-        return [record._asdict() for record in self.env.state.caller.records]
-
-    def told(self) -> dict[str, Any]:
-        state = self.env.state
+    def told(self, score: EpisodeScore) -> dict[str, Any]:
+        """The conversation, for reading."""
         return {
-            "task_id": self.chosen.task["task_id"],
-            "split": self.chosen.task["split"],
-            "ended": state.reason,
-            "success": self._succeeded(),
+            "task_id": score.task_id,
+            "split": score.split,
+            "ended": score.ended,
+            "success": score.success,
             "tools": [tool["function"]["name"] for tool in self.tools],
-            "messages": state.messages,
+            "messages": self.env.state.messages,
         }
 
 
@@ -244,20 +239,6 @@ async def begun(env: EpisodeEnvironment, chosen: Chosen) -> PlayedEpisode:
     """The episode of a task at its start; its draws hang on `chosen.item`."""
     _, info = await env.reset(chosen.task, seed_of(chosen.item, "episode"))
     return PlayedEpisode(chosen, env, info["tools"])
-
-
-def _message(answer: AssistantAnswer, before: int) -> dict[str, Any]:
-    """Calls are numbered over the conversation, as the template has them. Reasoning stays with its
-    answer: a turn that goes on with results of calls is shown it."""
-    message: dict[str, Any] = {"role": "assistant", "content": answer.content}
-    if answer.reasoning_content:
-        message["reasoning_content"] = answer.reasoning_content
-    if answer.tool_calls:
-        message["tool_calls"] = [
-            {"id": f"call_{before + n}", "type": "function", "function": call["function"]}
-            for n, call in enumerate(answer.tool_calls)
-        ]
-    return message
 
 
 def _spelt(tool: str, arguments: Any) -> str:
@@ -282,7 +263,7 @@ async def _evaluate(
     policy: Policy, config: EvalConfig, journal: Path, on_played: Callable[[int, int], None]
 ) -> Evaluated:
     dataset = Dataset.open(config.dataset)
-    run = newest_run(dataset)
+    run = newest_run_config(dataset)
     roles = {role: own for role, own in run.roles.items() if role in PLAYERS}
     app = create_app(run.offline.settings())
     async with AsyncExitStack() as stack:
@@ -313,23 +294,6 @@ async def _evaluate(
 
 def _told(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{n} {what}" for what, n in sorted(counts.items())) or "none"
-
-
-def newest_run(dataset: Dataset) -> RunConfig:
-    """The configuration of the newest run of the pipeline in the dataset."""
-    rows = dataset.rows("trajectories", ["trajectory_id", "run_id"])
-    runs = dataset.rows("runs", ["run_id", "event", "happened_at"])
-    rolled = {row["run_id"] for row in rows}
-    mine = [r for r in runs if r["run_id"] in rolled and r["event"] == "started"]
-    if not mine:
-        raise ConfigError(f"{dataset.root} holds no run with trajectories, so no tasks to play")
-    newest = max(mine, key=lambda row: row["happened_at"])
-    config = recorded_config(dataset, newest["run_id"])
-    if not isinstance(config, RunConfig):
-        raise ConfigError(
-            f"run {newest['run_id']} of {dataset.root} made texts, and no trajectories"
-        )
-    return config
 
 
 class _Game:
@@ -414,7 +378,7 @@ class _Game:
         finally:
             for episode in episodes:
                 await episode.env.close()
-        return [(episode.counted(), episode.told()) for episode in episodes]
+        return [(score, e.told(score)) for e in episodes for score in [e.counted()]]
 
     def _environment(self, chosen: Chosen) -> EpisodeEnvironment:
         item, catalogue, episode = chosen.item, self._catalogue, self._config.episode

@@ -346,6 +346,12 @@ def test_intervals_are_of_clusters_and_not_of_episodes() -> None:
     assert clustered([("a", 50, 50), ("b", 50, 50)]) == wilson(2, 2)
 
 
+def test_one_cluster_says_next_to_nothing_whatever_its_share() -> None:
+    low, high = clustered([("a", 20, 40), ("a", 20, 40)])
+    assert low < 0.1
+    assert high > 0.9
+
+
 def test_a_dataset_without_runs_is_refused(tmp_path: Path) -> None:
     Dataset.create_or_open(tmp_path / "empty")
     with pytest.raises(ConfigError, match="no run with trajectories"):

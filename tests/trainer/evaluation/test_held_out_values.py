@@ -1,4 +1,4 @@
-"""Tasks whose tools training has and whose values it has not, from the draw to the score."""
+"""What is new in a held-out task, values or a tool, from the draw to the score."""
 
 from pathlib import Path
 
@@ -6,11 +6,13 @@ import pytest
 
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
+from synth.tasks.agents.agents import AgentConfig
 from synth.tasks.config import GrowthShares, TaskConfig
 from tests.trainer.evaluation.test_evaluation import Silent, of
 from tests.trainer.played_dataset import make_dataset
 from tool_specs.domains.domain import load_domains
 from tool_specs.growth.grown_seed import grown_seed_of
+from trainer.data.sources import CorpusConfig, is_learnt_from, samples_of
 from trainer.evaluation.playing import evaluate
 
 
@@ -53,12 +55,22 @@ def test_values_are_new_and_combinations_are_not(dataset: Path) -> None:
     assert tools[0] & tools[1]
 
 
+def test_where_no_state_grows_no_values_are_held_out(tmp_path: Path) -> None:
+    """Its rows would be those that training has."""
+    tasks = TaskConfig(heldout_values_share=1.0, heldout_share=0.0)
+    dataset = make_dataset(tmp_path / "data", num_tasks=4, tasks=tasks)
+    assert {task["split"] for task in Dataset.open(dataset).rows("tasks")} == {"train"}
+
+
 def test_no_such_row_is_learnt_from_and_each_is_scored_by_its_name(
     dataset: Path, tmp_path: Path
 ) -> None:
-    with Dataset.open(dataset).connect() as db:
-        [(rows,)] = db.execute("SELECT count(*) FROM sft WHERE split = 'heldout_values'").fetchall()
-    assert rows  # in the view, with its split, which training leaves out
+    source = CorpusConfig(path=str(dataset))
+    seen = list(samples_of(source, "sft"))
+    held = [sample for sample in seen if sample.split == "heldout_values"]
+    assert held  # in the view, with its split, which training leaves out
+    assert not any(is_learnt_from(sample, source) for sample in held)
+    assert any(is_learnt_from(sample, source) for sample in seen)
     done = evaluate(
         Silent(), of(dataset, splits=("heldout_values",), tasks=3), journal=tmp_path / "j"
     )
@@ -66,3 +78,23 @@ def test_no_such_row_is_learnt_from_and_each_is_scored_by_its_name(
     assert {one.cluster for one in done.played} == {
         task["domain_id"] for task in Dataset.open(dataset).rows("tasks")
     }
+
+
+def test_of_tasks_with_new_tools_those_are_played_whose_plan_takes_one(tmp_path: Path) -> None:
+    agents = AgentConfig(heldout_share=1.0, max_distractors=0)
+    made = make_dataset(tmp_path / "data", num_tasks=16, domains=("web_shop",), agents=agents)
+    store = Dataset.open(made)
+    new = {t["name"]: t["tool_id"] for t in store.rows("tools") if t["split"] == "heldout_tool"}
+    tasks = {t["task_id"]: t for t in store.rows("tasks") if t["split"] == "heldout_tool"}
+    taken = {
+        task_id: [new[c["tool"]] for c in task["reference_plan"] if c["tool"] in new]
+        for task_id, task in tasks.items()
+    }
+    assert 0 < sum(map(bool, taken.values())) < len(tasks)
+    config = of(made, splits=("heldout_tool",), tasks=100)
+    done = evaluate(Silent(), config, journal=tmp_path / "j")
+    assert {one.task_id: one.cluster for one in done.played} == {
+        task_id: tools[0] for task_id, tools in taken.items() if tools
+    }
+    assert not any(one.known_tools for one in done.played)
+    assert done.left_out == {"new_tool_not_needed": sum(not tools for tools in taken.values())}

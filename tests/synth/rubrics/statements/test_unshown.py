@@ -66,5 +66,13 @@ def test_what_nothing_shows_is_found(reply: str, word: str) -> None:
     assert told(reply) == [word]
 
 
+@pytest.mark.parametrize(
+    "reply", ["The city is Leeds.", "The total of order O-1008 is 528.5.", "It comes to 528.5."]
+)
+def test_a_false_word_and_a_value_behind_no_field_pass(reply: str) -> None:
+    """Known limits, which the proof's page names."""
+    assert told(reply) == []
+
+
 def test_what_the_user_said_may_be_said_again() -> None:
     assert told("You offered 350.", user="I offer 350 for order O-1008.") == []
