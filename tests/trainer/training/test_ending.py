@@ -73,7 +73,8 @@ def test_a_run_that_is_worse_than_guessing_exports_nothing(
     """Its weights are finite, and no step is bad."""
     validation = ValidationConfig(share=share)
     config = config_of(data, tmp_path / "run", steps=4, peak_lr=10.0, validation=validation)
-    with pytest.raises(SynthError, match=r"its loss is .*, where guessing .* has 5\.768, and .*5\."):
+    told = r"its loss is .*, where guessing .* has 5\.768, and .*5\."
+    with pytest.raises(SynthError, match=told):
         train(config)
     assert not any(line["skipped"] for line in read_metrics(config.folder))
     assert not (config.folder / "model").exists()
