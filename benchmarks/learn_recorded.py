@@ -45,8 +45,10 @@ from benchmarks.recorded_stations import (
 )
 from records.errors import ConfigError
 from records.tables.schemas import Row
+from trainer.data.chat_format import ChatFormat
 from trainer.data.corpus import open_corpus
 from trainer.data.declarations import Style
+from trainer.data.documents import has_reasoning
 from trainer.data.sources import CorpusConfig, ViewName
 from trainer.data.tokenizer import Tokenizer, load_tokenizer
 from trainer.model.config import PRESETS
@@ -178,7 +180,10 @@ class RecordedTraining:
         ]
         tokenizer_of(views, vocab_size=VOCABULARY).save(self.out / TOKENIZER)
         self.tokenizer: Tokenizer = load_tokenizer(self.out / TOKENIZER)
-        self.read_back = read_back(conversations_of(data.rows), self.tokenizer, DECLARATIONS)
+        # where one answer has a thought, the trainer writes the marks of thoughts in all
+        thinking = any(map(has_reasoning, conversations_of(data.rows)))
+        self.chat = ChatFormat(declarations=DECLARATIONS, thinking=thinking)
+        self.read_back = read_back(conversations_of(data.rows), self.tokenizer, self.chat)
         self.row_tokens = -(-self.read_back.longest // ROW_MULTIPLE) * ROW_MULTIPLE
 
     def from_nothing(self, steps: int) -> Path:
@@ -222,7 +227,8 @@ class RecordedTraining:
         )
         lines.append("|---|---|---|---|---|---|---|")
         lines.append(read_back_told(self.read_back, DECLARATIONS))
-        as_json = read_back(conversations_of(self.data.rows), self.tokenizer, "json")
+        told_as_json = self.chat.model_copy(update={"declarations": "json"})
+        as_json = read_back(conversations_of(self.data.rows), self.tokenizer, told_as_json)
         lines += [read_back_told(as_json, "json"), "", "## Trained", ""]
         exported = sum(self.data.exported.rows.values())
         for number, folder in enumerate(runs.values()):
@@ -238,7 +244,7 @@ class RecordedTraining:
 
     def _trainer_station(self, folder: Path, exported: int) -> Station:
         corpus = open_corpus(folder / TOKENS)
-        return Station(f"trainer, {folder.name}", exported, len(corpus.lengths), corpus.left_out)
+        return Station(f"trainer, {folder.name}", exported, corpus.rows, corpus.left_out)
 
     def _run_told(self, name: str, folder: Path) -> str:
         corpus, lines = open_corpus(folder / TOKENS), read_metrics(folder)
@@ -247,7 +253,6 @@ class RecordedTraining:
         loss, tokens = held_out_loss(
             folder,
             self.data.held_out_rows,
-            DECLARATIONS,
             self.row_tokens,
             folder / "held-out-tokens",
         )

@@ -15,10 +15,10 @@ import torch
 from benchmarks.measured import ROOT
 from records.errors import SynthError
 from trainer.data.chat import ASSISTANT, END, encode_chat, parse_answer, text_of
-from trainer.data.chat_format import ChatFormat
+from trainer.data.chat_format import ChatFormat, format_of
 from trainer.data.conversations import TrainingConversation
 from trainer.data.corpus import make_corpus
-from trainer.data.declarations import Style, declare
+from trainer.data.declarations import declare
 from trainer.data.packing import Packer
 from trainer.data.row_length import RowLimits
 from trainer.data.sources import CorpusConfig, samples_of
@@ -55,7 +55,7 @@ def conversations_of(source: CorpusConfig) -> Iterator[TrainingConversation]:
 
 
 def read_back(
-    conversations: Iterable[TrainingConversation], tokenizer: Tokenizer, style: Style
+    conversations: Iterable[TrainingConversation], tokenizer: Tokenizer, chat: ChatFormat
 ) -> ReadBack:
     """Encode each conversation as in training, and parse its tokens as in inference."""
     found = ReadBack()
@@ -65,7 +65,7 @@ def read_back(
             one.messages,
             one.tools,
             train_turns=one.train_turns,
-            chat=ChatFormat(declarations=style),
+            chat=chat,
         )
         found.conversations += 1
         found.longest = max(found.longest, len(encoded.ids))
@@ -75,7 +75,7 @@ def read_back(
             raise SynthError(f"{len(said)} messages of the assistant came back as {len(answers)}")
         for message, ids in zip(said, answers, strict=True):
             _compare(found, tokenizer, message, ids)
-        if one.tools and declare(one.tools, style) not in tokenizer.decode(encoded.ids):
+        if one.tools and declare(one.tools, chat.declarations) not in tokenizer.decode(encoded.ids):
             found.lost["tools"] += 1
     return found
 
@@ -150,12 +150,12 @@ def _value(value: Any) -> str:
 
 @torch.no_grad()
 def held_out_loss(
-    run: Path, sources: Sequence[CorpusConfig], style: Style, row_tokens: int, folder: Path
+    run: Path, sources: Sequence[CorpusConfig], row_tokens: int, folder: Path
 ) -> tuple[float, int]:
     """(nats a learnt token, learnt tokens) of a finished run's model on `sources`, by the trainer's
-    own tokens, rows and loss. `folder` is for the tokens."""
+    own tokens, rows and loss, written as in its training. `folder` is for the tokens."""
     model, tokenizer = import_with_tokenizer(run / MODEL)
-    chat, limits = ChatFormat(declarations=style), RowLimits(row_tokens, longer="leave_out")
+    chat, limits = format_of(run / MODEL), RowLimits(row_tokens, longer="leave_out")
     corpus = make_corpus(sources, tokenizer, folder, chat=chat, limits=limits)
     packer = Packer(corpus, row_tokens, seed=0, pad=tokenizer.special["[PAD]"])
     total, targets = 0.0, 0

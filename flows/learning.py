@@ -18,7 +18,7 @@ from flows.runtime.joined_run import send_logs_to_ui
 from flows.runtime.ownership import claim_this_flow_run
 from flows.runtime.training_artifacts import Curves, show_tables, summary
 from records.sources.stored_files import is_remote
-from trainer.data.sources import ViewName
+from trainer.data.sources import ViewName, folder_in
 from trainer.training.ending import Trained
 from trainer.training.loop import train
 from trainer.training.metrics import MetricsLine, told
@@ -122,6 +122,8 @@ def _paths(config: TrainConfig) -> Iterator[tuple[str, str]]:
     for source in config.data.sources:
         if not is_remote(source.path):
             yield "config.data.sources.path", source.path
+        elif (folder := folder_in(source.path)) is not None:
+            yield "config.data.sources.path", folder
     if config.data.tokenizer is not None:
         yield "config.data.tokenizer", config.data.tokenizer
     if config.start_from is not None:

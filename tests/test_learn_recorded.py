@@ -18,12 +18,17 @@ from benchmarks.recorded_episodes import (
     played_episode,
     read_recordings,
 )
-from benchmarks.recorded_learning import conversations_of, read_back, toml_of
+from benchmarks.recorded_learning import conversations_of, held_out_loss, read_back, toml_of
 from benchmarks.recorded_rows import trajectory_id
 from benchmarks.recorded_stations import Station, account_for
 from records.errors import SynthError
+from tests.trainer.small_run import config_of, rows
+from trainer.data.chat_format import ChatFormat, format_of
+from trainer.data.corpus import open_corpus
 from trainer.data.declarations import STYLES
+from trainer.data.sources import CorpusConfig
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
+from trainer.training.loop import train
 
 PLAYED = ("2f48e77c18d254b6", "923d227b3058c2ff", "36798192f6f9c429")
 """Without a call; with calls; and one over two conversations, which wrote notes."""
@@ -78,11 +83,14 @@ def test_counts_that_do_not_add_up_are_an_error() -> None:
 def test_what_was_said_and_called_comes_back_from_the_tokens(
     data: RecordedData, tokenizer: Tokenizer, style: Any
 ) -> None:
-    found = read_back(conversations_of(data.rows), tokenizer, style)
+    chat = ChatFormat(declarations=style, thinking=True)
+    found = read_back(conversations_of(data.rows), tokenizer, chat)
     assert found.conversations == sum(data.exported.rows.values())
     assert found.calls > 20
     assert found.thoughts == 2
-    assert set(found.lost) <= {"reasoning"}
+    assert not found.lost
+    plain = read_back(conversations_of(data.rows), tokenizer, ChatFormat(declarations=style))
+    assert plain.lost == {"reasoning": 2}
 
 
 def test_a_call_that_is_not_as_it_was_is_counted(data: RecordedData, tokenizer: Tokenizer) -> None:
@@ -94,7 +102,7 @@ def test_a_call_that_is_not_as_it_was_is_counted(data: RecordedData, tokenizer: 
         {**call, "function": {**call["function"], "arguments": " {} "}}
         for call in calling["tool_calls"]
     ]
-    found = read_back([one._replace(messages=broken)], tokenizer, "json")
+    found = read_back([one._replace(messages=broken)], tokenizer, ChatFormat())
     assert found.lost["calls"] == 1  # the parser takes the blanks away
 
 
@@ -134,6 +142,19 @@ def test_a_request_whose_calls_nobody_answered_is_left_out_by_its_reason() -> No
     episodes, left_out = episodes_of_requests([calling])
     assert not episodes
     assert left_out == {OPEN_CALLS: 1}
+
+
+def test_held_out_conversations_are_written_as_in_training(tmp_path: Path) -> None:
+    """A model that writes its thoughts is not asked to answer without."""
+    learnt, held_out = rows(8), rows(2)
+    learnt[0]["messages"][1]["reasoning_content"] = "twice 0"
+    for name, told in (("learnt", learnt), ("held_out", held_out)):
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, told)))
+    run = train(config_of(tmp_path / "learnt.jsonl", tmp_path / "run", steps=1)).folder
+    source = CorpusConfig(path=str(tmp_path / "held_out.jsonl"), held_out=True)
+    held_out_loss(run, [source], 64, tmp_path / "tokens")
+    assert open_corpus(tmp_path / "tokens").chat == format_of(run)
+    assert format_of(run) == ChatFormat(system="", thinking=True)
 
 
 def test_the_settings_of_a_run_read_back_as_they_were() -> None:

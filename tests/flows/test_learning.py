@@ -136,6 +136,26 @@ def test_a_run_from_the_ui_reads_no_address_that_nobody_allowed(
         check_reads(config.model_copy(update={"data": sources}))
 
 
+def test_a_run_from_the_ui_reads_no_folder_by_the_name_of_a_data_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, outside = tmp_path / "root", tmp_path / "outside"
+    monkeypatch.setenv("SYNTH_DATA_ROOT", str(root))
+    monkeypatch.setenv("SYNTH_FLOW_ADDRESSES", "hf://")
+    config = config_of(root, root)
+    for folder in (root / "own", outside):
+        folder.mkdir(parents=True)
+        sources = (CorpusConfig(path=f"hf://{folder}"),)
+        named = config.model_copy(
+            update={"data": config.data.model_copy(update={"sources": sources})}
+        )
+        if folder == outside:
+            with pytest.raises(ConfigError, match="is not inside the data root"):
+                check_reads(named)
+        else:
+            check_reads(named)
+
+
 @pytest.mark.slow
 def test_sft_ends_with_scores_on_tasks_of_a_dataset(
     prefect_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

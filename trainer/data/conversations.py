@@ -3,15 +3,16 @@
 Known are the columns `messages` (role, content), `conversations` (from, value, as ShareGPT has
 them, or role, content) and `prompt` with `completion`, each as structures or as JSON text; beside
 them `tools`, `system` and `train_turns`. An assistant's message may have `reasoning_content`, or
-`reasoning` as some servers call it. What is not understood is a ValueError that says what was
-found and what is allowed: a conversation is never guessed at, nor learnt in part.
+`reasoning` as some servers call it, or `<think>...</think>` before its content, where other servers
+leave it. What is not understood is a ValueError that says what was found and what is allowed: a
+conversation is never guessed at, nor learnt in part.
 """
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trainer.data.chat import ROLES
+from trainer.data.chat import ROLES, THINK, THINK_END, text_of
 
 
 class TrainingConversation(NamedTuple):
@@ -121,8 +122,21 @@ def _name_reasoning(message: dict[str, Any]) -> None:
     for reasoning in found:
         if reasoning is not None and not isinstance(reasoning, str):
             raise ValueError(f"a message's reasoning is {_shown(reasoning)}, not text")
-    if reasoning := found[0] or found[1]:
+    if not (reasoning := found[0] or found[1]):
+        reasoning = _taken_from_content(message)
+    if reasoning:
         message["reasoning_content"] = reasoning
+
+
+def _taken_from_content(message: dict[str, Any]) -> str:
+    """The reasoning that the content begins with, which it then has no more; empty for none. One
+    without an end was cut off, and stays where it is."""
+    text = text_of(message).lstrip()
+    thought, end, content = text.removeprefix(THINK).partition(THINK_END)
+    if not (text.startswith(THINK) and end):
+        return ""
+    message["content"] = content.lstrip()
+    return thought.strip()
 
 
 def _of_share_gpt(message: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,8 +30,8 @@ from trainer.data.sources import CorpusConfig, ViewName, is_learnt_from, samples
 from trainer.data.tokenising import UntokenisedRow, cores, tokenised
 from trainer.data.tokenizer import Tokenizer
 
-VERSION = 3
-"""Raised when the same rows would give other tokens."""
+VERSION = 4
+"""Raised when the same rows would give other tokens, or other columns of documents."""
 
 TOKENS, LEARNT, DOCUMENTS, MARK = "tokens.i32", "learnt.u1", "documents.parquet", "corpus.json"
 
@@ -46,7 +46,7 @@ CUT = {
     "too_long": "conversation cut behind the last answer that fits into data.row_tokens",
     "reasoning": "conversation without the reasoning of its answers",
 }
-"""What was cut off a row that is learnt from -> what that means."""
+"""What was cut off a row that is learnt from, or that validates -> what that means."""
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from trainer.data.documents import end_of_answer
-from trainer.data.row_length import RowLength, RowLimits, row_length
+from trainer.data.row_length import RowLength, RowLimits, refuse_what_is_lost, row_length
 from trainer.data.tokenising import TokenisedRow
 from trainer.data.tokenizer import Tokenizer
 
@@ -40,7 +40,7 @@ class Tokenised:
 
 class Fitted(NamedTuple):
     documents: pa.Table
-    """A row a document: sample_id, source, start, tokens, learnt."""
+    """A row a document: sample_id, source, row, start, tokens, learnt."""
     tokens: int
     """Of all of them."""
     rows: int
@@ -57,8 +57,8 @@ class Fitted(NamedTuple):
 def fitted(
     whole: Tokenised, tokens: Path, learnt: Path, tokenizer: Tokenizer, limits: RowLimits
 ) -> Fitted:
-    """Choose the length of a row, and keep in the two files what fits. For ConfigError see
-    `row_length`."""
+    """Choose the length of a row, and keep in the two files what fits. ConfigError
+    where more than `MOST_LEFT_OUT` of the conversations would be left out and nobody said so."""
     rows, lengths = np.asarray(whole.rows), np.asarray(whole.lengths)
     talks = np.asarray(whole.is_conversation, dtype=bool)
     longest = np.zeros(len(talks), np.int64)
@@ -74,6 +74,8 @@ def fitted(
             kept[number] = _beginning(ids[place], flags[place], tokenizer, chosen.tokens)
         del ids, flags  # the files are about to change
     there = np.unique(rows[kept > 0])
+    if limits.longer == "cut":
+        refuse_what_is_lost(len(talks) - len(there), longest[talks], chosen, limits)
     _keep(tokens, np.int32, starts, kept)
     _keep(learnt, np.uint8, starts, kept)
     return Fitted(
@@ -123,10 +125,12 @@ def _table(whole: Tokenised, kept: np.ndarray, learnt: Path) -> pa.Table:
     counts = (
         np.add.reduceat(_mapped(learnt, np.uint8), starts, dtype=np.int64) if len(sizes) else sizes
     )
-    ids = [whole.sample_ids[row] for row in np.asarray(whole.rows)[there]]
+    rows = np.asarray(whole.rows)[there]
+    ids = [whole.sample_ids[row] for row in rows]
     columns = {
         "sample_id": pa.array(ids, pa.utf8()),
         "source": pa.array(np.asarray(whole.sources)[there], pa.int32()),
+        "row": pa.array(rows, pa.int64()),  # files of one name have rows of one id
         "start": pa.array(starts, pa.int64()),
         "tokens": pa.array(sizes, pa.int64()),
         "learnt": pa.array(counts, pa.int64()),

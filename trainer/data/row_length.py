@@ -23,9 +23,9 @@ MOST_LEFT_OUT = 0.1
 """Of the conversations, for their length, unless somebody wants it so."""
 
 Longer = Literal["refuse", "cut", "leave_out"]
-"""What becomes of conversations that are longer than a row: they are left out, which is refused
-where it happens to more than a tenth of them; they are cut behind an answer; they are left out,
-however many."""
+"""What becomes of conversations that are longer than a row: they are left out; they are cut behind
+an answer, and left out where none fits; they are left out, however many. The first two are refused
+where more than a tenth of all would be left out."""
 
 
 class RowLimits(NamedTuple):
@@ -51,16 +51,26 @@ def row_length(lengths: np.ndarray, limits: RowLimits) -> RowLength:
     ConfigError where more than `MOST_LEFT_OUT` of them would be left out and nobody said so.
     """
     chosen = RowLength(limits.tokens, "as set") if limits.tokens else _chosen(lengths, limits)
-    longer = int((lengths > chosen.tokens).sum())
-    if limits.longer == "refuse" and longer > MOST_LEFT_OUT * len(lengths):
-        raise ConfigError(
-            f"data: {longer} of {len(lengths)} conversations ({longer / len(lengths):.0%}) have "
-            f"more tokens than a row of {chosen.tokens} and would be left out; the longest has "
-            f"{lengths.max():,}, 90% have {_quantile(lengths, 0.9):,} at most. "
-            f"{_advice(lengths, limits)}, or set data.longer = 'cut' (behind an answer that fits) "
-            "or 'leave_out'"
-        )
+    if limits.longer == "refuse":
+        refuse_what_is_lost(int((lengths > chosen.tokens).sum()), lengths, chosen, limits)
     return chosen
+
+
+def refuse_what_is_lost(
+    lost: int, lengths: np.ndarray, chosen: RowLength, limits: RowLimits
+) -> None:
+    """ConfigError where so many are more than `MOST_LEFT_OUT` of the conversations."""
+    if lost <= MOST_LEFT_OUT * len(lengths):
+        return
+    cuts = limits.longer == "cut"
+    without = ", without an answer that ends within it," if cuts else ""
+    instead = "" if cuts else "'cut' (behind an answer that fits) or "
+    raise ConfigError(
+        f"data: {lost} of {len(lengths)} conversations ({lost / len(lengths):.0%}) have more "
+        f"tokens than a row of {chosen.tokens}{without} and would be left out; the longest has "
+        f"{lengths.max():,}, 90% have {_quantile(lengths, 0.9):,} at most. "
+        f"{_advice(lengths, limits)}, or set data.longer = {instead}'leave_out'"
+    )
 
 
 def _chosen(lengths: np.ndarray, limits: RowLimits) -> RowLength:

@@ -106,6 +106,12 @@ def _data_set_in(path: str) -> str | None:
     return path if is_saved(Path(path)) else None
 
 
+def folder_in(path: str) -> str | None:
+    """The folder of this machine that the address of a data set leads to, if it leads to one."""
+    name = path.removeprefix(HUB)
+    return name if path.startswith(HUB) and Path(name).is_dir() else None
+
+
 def _of_data_set(name: str, source: CorpusConfig) -> Iterator[Any]:
     opened = open_data_set(name, config=source.config, split=source.split, setting=SETTING)
     rows = iter(opened)

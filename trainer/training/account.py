@@ -27,7 +27,7 @@ class AccountLine(NamedTuple):
     what: Literal["rows", "steps"]
     number: int
     became: Literal["learnt from", "left out", "cut", "taken", "skipped"]
-    """Rows that were cut are among those that are learnt from."""
+    """Rows that were cut are among those that are learnt from or validate."""
     reason: str
     """One word to group by; empty for what was not passed over."""
     meaning: str

@@ -1,6 +1,7 @@
 """How a run ends: with a model of its own, or with an error that says why there is none."""
 
 import json
+import math
 import shutil
 from collections import Counter
 from collections.abc import Sequence
@@ -19,6 +20,9 @@ from trainer.training.step import FAULTS, StepResult
 ENDS_BADLY = 2
 """Skipped steps at the end of a run from which it fails. One spike says little of the weights; two
 in a row say that the run has not come back from it."""
+
+WORSE_THAN_GUESSING = 1.0
+"""Nats a learnt token over the loss of guessing from which a run has diverged."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +107,19 @@ def infinite_weights(model: Decoder) -> str | None:
     if not wrong:
         return None
     return f"{len(wrong)} tensors of its weights are not finite, such as {wrong[0]}"
+
+
+def diverged(loss: float, first: float | None, vocabulary: int) -> str | None:
+    """What says that weights with such a loss are worse than none, in words; None if nothing does.
+
+    Guessing among all tokens costs the logarithm of their number. A new model may begin above that:
+    `first` is the loss of the run's first step, where it is known.
+    """
+    guessing = math.log(vocabulary)
+    if loss <= max(guessing, first or 0.0) + WORSE_THAN_GUESSING:
+        return None
+    begun = "" if first is None else f", and the run began with {first:.4g}"
+    return f"its loss is {loss:.4g}, where guessing among all tokens has {guessing:.4g}{begun}"
 
 
 def export_whole(model: Decoder, folder: Path, tokenizer: Tokenizer, chat: ChatFormat) -> None:

@@ -35,17 +35,17 @@ class DataConfig(Config):
     """System message of a conversation that has none, by default that of Kimi K2; empty: it stays
     without. An exported model's template writes the same."""
     reasoning: ReasoningUse = "learn"
-    """What becomes of an answer's `reasoning_content` (or `reasoning`): it is learnt, as Kimi
-    K2-Thinking writes it; it is kept in the context and not learnt; it is cut. Nothing is different
-    where no row has any."""
+    """What becomes of an answer's `reasoning_content` (or `reasoning`, or `<think>...</think>`
+    before its content): it is learnt, as Kimi K2-Thinking writes it; it is kept in the context and
+    not learnt; it is cut. Nothing is different where no row has any."""
     row_tokens: int | None = Field(default=None, ge=8)
     """Tokens of a packed row. None: the smallest multiple of 64 that holds every conversation, or
     99% of them where the longest is more than twice as long, within what the model and the memory
     take; 1,024 for texts alone. Texts are cut into rows."""
     longer: Longer = "refuse"
-    """What becomes of a conversation that is longer than a row. refuse: it is left out and counted,
-    and the run is refused where that is more than a tenth of them; leave_out: however many; cut:
-    it is cut behind the last answer that fits."""
+    """What becomes of a conversation that is longer than a row. refuse: it is left out and counted;
+    cut: it is cut behind the last answer that fits, and left out where none does. The run is
+    refused where either leaves out more than a tenth of them. leave_out: however many."""
     batch_rows: int = Field(default=16, ge=1)
     """Rows of a step."""
     micro_rows: int | None = Field(default=None, ge=1)

@@ -27,8 +27,8 @@ from trainer.training.checkpoints import (
     remove_old,
     save_checkpoint,
 )
-from trainer.training.ending import BadSteps, failed, infinite_weights
-from trainer.training.metrics import MetricsLine
+from trainer.training.ending import BadSteps, diverged, failed, infinite_weights
+from trainer.training.metrics import MetricsLine, column, read_metrics
 from trainer.training.plan import Plan, learning_rates, plan_from, plan_of
 from trainer.training.run_folder import CHECKPOINTS
 from trainer.training.settings import TrainConfig
@@ -93,6 +93,19 @@ class TrainingRun:
         return checkpoint_of(self.config.folder / CHECKPOINTS, self.best.step)
 
     @property
+    def _loss_at_end(self) -> float:
+        """Of the weights that are to be exported, or of those before the last step."""
+        if self._best_checkpoint is not None and self.best is not None:
+            return self.best.loss
+        return self.loss if self.validation_loss is None else self.validation_loss
+
+    @property
+    def _first_loss(self) -> float | None:
+        """None where it was no number."""
+        points = column(read_metrics(self.config.folder)[:1], "loss")
+        return points[0][1] if points else None
+
+    @property
     def ended(self) -> bool:
         return self.stopped_early or self.done >= self.config.steps
 
@@ -132,6 +145,7 @@ class TrainingRun:
             why = f"{self.bad.words} as it came to its end"
         elif why is None and measured is not None and not math.isfinite(measured):
             why = f"its validation loss is {measured}"
+        why = why or diverged(self._loss_at_end, self._first_loss, self.model.config.vocab_size)
         if why is not None:
             raise failed(self.config.folder, self.done, why)
         self.save()

@@ -41,7 +41,8 @@ class SplitCorpus(NamedTuple):
 def split_of(folder: Path, corpus: Corpus, share: float) -> SplitCorpus:
     """The corpus of a folder in two; `share` of its rows validate, at most half of them. Documents
     of one row stay together."""
-    of_row = pq.read_table(folder / DOCUMENTS, columns=["sample_id"])["sample_id"].to_pylist()
+    table = pq.read_table(folder / DOCUMENTS, columns=["sample_id", "row"])
+    of_row, rows = table["sample_id"].to_pylist(), table["row"].to_numpy()
     ids = sorted(set(of_row), key=lambda sample_id: share_of(sample_id, "validation"))
     wanted = sum(share_of(sample_id, "validation") < share for sample_id in ids)
     if share and len(ids) >= FEWEST:
@@ -51,10 +52,11 @@ def split_of(folder: Path, corpus: Corpus, share: float) -> SplitCorpus:
         return SplitCorpus(corpus, None)
     validates = np.array([sample_id in chosen for sample_id in of_row])
     kept, held = np.flatnonzero(~validates), np.flatnonzero(validates)
-    validation = _part(corpus, held, f"validation {share}", rows=len(chosen))
+    validating = len(np.unique(rows[held]))  # several may have one id
+    validation = _part(corpus, held, f"validation {share}", rows=validating)
     # a weight says how often a document is learnt from; here each counts once
     validation = replace(validation, weights=(1.0,) * len(corpus.weights))
-    training = _part(corpus, kept, f"training {share}", rows=len(ids) - len(chosen))
+    training = _part(corpus, kept, f"training {share}", rows=corpus.rows - validating)
     return SplitCorpus(training, validation)
 
 

@@ -169,6 +169,13 @@ CASES: dict[str, list[dict[str, Any]]] = {
         {"role": "assistant", "content": "a", "reasoning_content": "", "reasoning": "so"},
         {"role": "assistant", "content": "b", "reasoning_content": "this", "reasoning": "so"},
     ],
+    "reasoning_in_the_content": [
+        {"role": "assistant", "content": "<think>\nso\n</think>\n\na", "tool_calls": [BARE]},
+        {"role": "assistant", "content": [{"type": "text", "text": " <think>so</think>b</think>"}]},
+        {"role": "assistant", "content": "<think>\n</think> c"},
+        {"role": "assistant", "content": "d", "reasoning": "so"},
+        {"role": "assistant", "content": "<think>\nthis\n</think>\ne"},
+    ],
     "names": [
         {"role": "system", "name": "rules", "content": "a"},
         {"role": "user", "name": "Orla Ní", "content": "b"},

@@ -112,13 +112,17 @@ def test_a_long_conversation_is_cut_behind_the_last_answer_that_fits(
     rows = [talk("is it?", "it is"), long, talk("is it?" * 80, "it is"), talk("open?", "no")]
     given = [source(tmp_path / "a.jsonl", rows)]
     limits = RowLimits(96, longer="cut")
+    with pytest.raises(ConfigError, match="1 of 4 .* without an answer that ends within it, .*"):
+        make_corpus(given, tokenizer, tmp_path / "t", chat=PLAIN, limits=limits)
+    rows += [talk("open?", "no")] * 6
+    given = [source(tmp_path / "a.jsonl", rows)]
     corpus = make_corpus(given, tokenizer, tmp_path / "t", chat=PLAIN, limits=limits)
     made = texts(corpus, tokenizer)
     whole = [encode_chat(tokenizer, row["messages"], chat=PLAIN).ids for row in rows]
     wanted = encode_chat(tokenizer, long["messages"][:4], chat=PLAIN).ids
     assert len(wanted) <= 96 < len(whole[1])
-    assert made == [tokenizer.decode(ids) for ids in (whole[0], wanted, whole[3])]
-    assert (corpus.rows, corpus.left_out, corpus.cut) == (3, {"too_long": 1}, {"too_long": 1})
+    assert made == [tokenizer.decode(ids) for ids in (whole[0], wanted, *whole[3:])]
+    assert (corpus.rows, corpus.left_out, corpus.cut) == (9, {"too_long": 1}, {"too_long": 1})
     assert texts(corpus, tokenizer, learnt=True)[1] == (f"it is<|im_end|>{'open ' * 4}<|im_end|>")
 
 
@@ -185,6 +189,34 @@ def test_every_answer_is_learnt_once_behind_what_a_server_renders_for_it(
             assert [f for f in found if any(f)] == [flags]
             learnt += sum(flags)
     assert learnt == corpus.learnt.sum()
+
+
+@pytest.mark.parametrize("reasoning", ["learn", "keep", "cut"])
+def test_reasoning_that_a_server_left_in_the_content_is_like_any_other(
+    reasoning: Any, tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    apart = thinking_rows()
+    within = thinking_rows()
+    for message in within[1]["messages"]:
+        for name in ("reasoning_content", "reasoning"):
+            if thought := message.pop(name, None):
+                message["content"] = f"<think>\n{thought}\n</think>\n\n{message.get('content', '')}"
+    made = []
+    for name, rows in (("apart", apart), ("within", within)):
+        given = [source(tmp_path / f"{name}.jsonl", rows)]
+        made.append(make_corpus(given, tokenizer, tmp_path / name, chat=PLAIN, reasoning=reasoning))
+    assert texts(made[1], tokenizer) == texts(made[0], tokenizer)
+    assert texts(made[1], tokenizer, learnt=True) == texts(made[0], tokenizer, learnt=True)
+    assert made[1].cut == made[0].cut
+
+
+def test_reasoning_without_an_end_stays_in_the_content(
+    tmp_path: Path, tokenizer: Tokenizer
+) -> None:
+    given = [source(tmp_path / "a.jsonl", [talk("is it?", "<think>is it")])]
+    corpus = make_corpus(given, tokenizer, tmp_path / "t", chat=PLAIN)
+    assert texts(corpus, tokenizer, learnt=True) == ["<think>is it<|im_end|>"]
+    assert not corpus.chat.thinking
 
 
 def test_reasoning_that_is_cut_is_counted(tmp_path: Path, tokenizer: Tokenizer) -> None:

@@ -1,5 +1,6 @@
 """A run ends with a model of its own, or fails and says why: it never exports what is broken."""
 
+import math
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from tests.trainer.small_run import config_of
 from trainer.__main__ import app, main
 from trainer.data.packing import PackedBatch
 from trainer.training.checkpoints import checkpoints_in
+from trainer.training.ending import diverged
 from trainer.training.loop import train
 from trainer.training.metrics import read_metrics
 from trainer.training.settings import TrainConfig, ValidationConfig
@@ -62,6 +64,37 @@ def test_a_run_that_diverges_fails_and_exports_nothing(
     lines = read_metrics(config.folder)
     assert [bool(line["skipped"]) for line in lines[-4:]] == [True] * 4
     assert len(lines) < 16
+
+
+@pytest.mark.parametrize("share", [0.02, 0.0])
+def test_a_run_that_is_worse_than_guessing_exports_nothing(
+    share: float, data: Path, tmp_path: Path
+) -> None:
+    """Its weights are finite, and no step is bad."""
+    validation = ValidationConfig(share=share)
+    config = config_of(data, tmp_path / "run", steps=4, peak_lr=10.0, validation=validation)
+    told = r"its loss is .*, where guessing .* has 5\.768, and .*5\."
+    with pytest.raises(SynthError, match=told):
+        train(config)
+    assert not any(line["skipped"] for line in read_metrics(config.folder))
+    assert not (config.folder / "model").exists()
+
+
+def test_a_run_has_diverged_where_it_is_worse_than_guessing_and_than_its_beginning() -> None:
+    chance = math.log(320)
+    assert diverged(chance + 0.9, None, 320) is None
+    assert diverged(chance + 1.1, None, 320) is not None
+    assert diverged(chance + 1.1, chance + 0.2, 320) is None
+    assert diverged(chance + 1.3, chance + 0.2, 320) is not None
+    assert diverged(chance, 0.5, 320) is None  # no better than guessing, and no worse
+
+
+def test_a_run_whose_end_diverged_exports_the_best_where_it_stops_early(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = config_of(data, tmp_path / "run", steps=12, schedule=PLAN)
+    losses(monkeypatch, iter([3.0, 30.0, 300.0]))
+    assert train(stopping(config, 2)).exported == 1
 
 
 def test_a_failed_run_names_its_last_good_checkpoint_and_keeps_no_earlier_model_as_its_own(

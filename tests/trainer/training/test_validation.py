@@ -1,6 +1,7 @@
 """Documents that validate are never learnt from, are the same in every run, and change no step."""
 
 import itertools
+import json
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,21 @@ def test_which_documents_validate_hangs_on_their_ids_alone(tmp_path: Path) -> No
     assert kept is not None
     assert of_more is not None
     assert documents(kept) == documents(of_more) & documents(few)
+
+
+def test_rows_of_one_id_are_counted_each(tmp_path: Path) -> None:
+    """As files of one name in two folders have them."""
+    for folder in (tmp_path / "de", tmp_path / "en"):
+        folder.mkdir()
+        lines = (json.dumps({"text": f"{folder.name} {text}"}) for text in words(20))
+        (folder / "texts.jsonl").write_text("\n".join(lines))
+    tokenizer = train_tokenizer(["a b"], vocab_size=300)
+    given = [CorpusConfig(path=str(tmp_path))]
+    corpus = make_corpus(given, tokenizer, tmp_path / "tokens", view="pretrain")
+    training, validation = split_of(tmp_path / "tokens", corpus, 0.02)
+    assert validation is not None
+    assert (training.rows, validation.rows) == (len(training.lengths), len(validation.lengths))
+    assert training.rows + validation.rows == corpus.rows == 40
 
 
 def test_a_small_corpus_gives_one_document_and_a_tiny_one_none(tmp_path: Path) -> None:
