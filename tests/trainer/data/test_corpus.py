@@ -112,7 +112,7 @@ def test_a_long_conversation_is_cut_behind_the_last_answer_that_fits(
     rows = [talk("is it?", "it is"), long, talk("is it?" * 80, "it is"), talk("open?", "no")]
     given = [source(tmp_path / "a.jsonl", rows)]
     limits = RowLimits(96, longer="cut")
-    with pytest.raises(ConfigError, match="1 of 4 .* without an answer that ends within it, .*"):
+    with pytest.raises(ConfigError, match=r"1 of 4 .* without an answer that ends within it, .*"):
         make_corpus(given, tokenizer, tmp_path / "t", chat=PLAIN, limits=limits)
     rows += [talk("open?", "no")] * 6
     given = [source(tmp_path / "a.jsonl", rows)]
