@@ -7,15 +7,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from records.chat.declarations import STYLES, Style
+from records.chat.k2 import KIMI
 from records.config import Config
 from records.errors import ConfigError
-from trainer.data.declarations import STYLES, Style
 
 TEMPLATE = "chat_template.jinja"
 """Beside the tokenizer of an exported model; its first lines are `opening`."""
-
-KIMI = "You are Kimi, an AI assistant created by Moonshot AI."
-"""The system message of Kimi K2's released template where a conversation has none."""
 
 
 class ChatFormat(Config):

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from trainer.data.chat import ROLES, THINK, THINK_END, text_of
+from records.chat.k2 import ROLES, THINK, THINK_END, text_of
 
 
 class TrainingConversation(NamedTuple):

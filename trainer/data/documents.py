@@ -12,7 +12,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from trainer.data.chat import END, Encoded, encode_chat, reasoning_of
+from records.chat.k2 import END, reasoning_of
+from trainer.data.chat import Encoded, encode_chat
 from trainer.data.chat_format import ChatFormat
 from trainer.data.conversations import TrainingConversation
 from trainer.data.tokenizer import Tokenizer

@@ -11,11 +11,12 @@ from tokenizers import ByteLevelBPETokenizer, models
 from tokenizers import Tokenizer as Backend
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
+from records.chat.declarations import declare
+from records.chat.k2 import KIMI
 from records.errors import ConfigError
 from tests.examples import examples
 from trainer.data.chat import encode_chat, parse_answer, prompt_for_answer
-from trainer.data.chat_format import KIMI, ChatFormat
-from trainer.data.declarations import declare
+from trainer.data.chat_format import ChatFormat
 from trainer.data.tokenizer import SPECIAL, THOUGHTS, Tokenizer, load_tokenizer, train_tokenizer
 
 TOOL = {

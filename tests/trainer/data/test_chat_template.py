@@ -14,6 +14,7 @@ from tokenizers import AddedToken, decoders, models, pre_tokenizers, trainers
 from tokenizers import Tokenizer as Backend
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
+from records.chat.declarations import DEEPEST, STYLES, Style, declare
 from tests.examples import examples
 from tests.trainer.configs import small
 from tests.trainer.data.test_chat import CONVERSATION, THOUGHT, TOOL, call
@@ -23,7 +24,6 @@ from trainer.__main__ import export, import_
 from trainer.data.chat import encode_chat, prompt_for_answer
 from trainer.data.chat_format import TEMPLATE, ChatFormat, format_of
 from trainer.data.conversations import TrainingConversation, conversation_of
-from trainer.data.declarations import DEEPEST, STYLES, Style, declare
 from trainer.data.sources import CorpusConfig, samples_of
 from trainer.data.tokenizer import (
     IN_ANSWERS,
@@ -171,7 +171,7 @@ CASES: dict[str, list[dict[str, Any]]] = {
     ],
     "reasoning_in_the_content": [
         {"role": "assistant", "content": "<think>\nso\n</think>\n\na", "tool_calls": [BARE]},
-        {"role": "assistant", "content": [{"type": "text", "text": " <think>so</think>b</think>"}]},
+        {"role": "assistant", "content": [{"type": "text", "text": " <think>so</think>b"}]},
         {"role": "assistant", "content": "<think>\n</think> c"},
         {"role": "assistant", "content": "d", "reasoning": "so"},
         {"role": "assistant", "content": "<think>\nthis\n</think>\ne"},

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from records.chat.k2 import END
 from records.digest import canonical_json
 from records.errors import ConfigError
 from records.store.dataset import Dataset
@@ -17,7 +18,7 @@ from synth.render.intervals import clustered, wilson
 from synth.rubrics.reward import rubric_of
 from tests.trainer.configs import CONFIGS
 from tests.trainer.played_dataset import QUIET, make_dataset
-from trainer.data.chat import END, AssistantAnswer, parse_answer
+from trainer.data.chat import AssistantAnswer, parse_answer
 from trainer.data.chat_format import ChatFormat, format_of
 from trainer.data.sources import CorpusConfig
 from trainer.data.tokenizer import Tokenizer, load_tokenizer

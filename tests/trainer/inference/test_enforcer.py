@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from records.chat.k2 import END
 from records.errors import ConfigError
 from tests.examples import examples
 from tests.trainer.configs import CONFIGS
-from trainer.data.chat import END, encode_chat, parse_answer, prompt_for_answer
+from trainer.data.chat import encode_chat, parse_answer, prompt_for_answer
 from trainer.data.tokenizer import SPECIAL, Tokenizer, train_tokenizer
 from trainer.inference.drawing import Sampling
 from trainer.inference.enforcer import AnswerGrammar, Enforcer

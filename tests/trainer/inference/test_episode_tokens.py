@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 import torch
 
+from records.chat.k2 import END, ChatMessage
 from records.errors import ConfigError
 from tests.trainer.configs import small
 from tests.trainer.inference.test_routes import routes_of
-from trainer.data.chat import END, AssistantAnswer, ChatMessage, encode_chat, prompt_for_answer
+from trainer.data.chat import AssistantAnswer, encode_chat, prompt_for_answer
 from trainer.data.chat_format import ChatFormat
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
 from trainer.inference.drawing import Sampling

@@ -1,0 +1,1 @@
+"""How a conversation with tools is written as text: Kimi K2's format, declarations of tools."""
