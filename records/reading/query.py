@@ -1,10 +1,14 @@
-"""SQL from a user over a dataset: `run_sql` reads, and can do nothing else."""
+"""SQL from a user over a dataset: `run_sql` and `LockedViews` read, and can do nothing else."""
 
 import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 import duckdb
+import pyarrow as pa
 
 from records.errors import ConfigError
 from records.store.dataset import Dataset
@@ -24,22 +28,95 @@ def run_sql(dataset: Dataset, query: str) -> QueryResult:
     Sees the tables' parts and no other file, loads no extension, changes nothing. JSON columns
     come as text. A query that is wrong is a ConfigError that names the tables.
     """
-    with dataset.connect() as connection:
-        tables = [name for (name,) in connection.execute("SHOW TABLES").fetchall()]
+    with LockedViews(dataset) as views:
+        return views.run(query)
+
+
+class LockedViews:
+    """The dataset's views as they are now, in a DuckDB that reads and can do nothing else.
+
+    Threads may share it. `memory` bounds what all its queries together take, such as `1GB`; what
+    does not fit is an error, for nothing is written to the disk either.
+    """
+
+    def __init__(self, dataset: Dataset, *, memory: str | None = None) -> None:
+        self._connection = dataset.connect()
+        tables = self._connection.execute("SHOW TABLES").fetchall()
+        self._tables = [name for (name,) in tables]
+        if memory is not None:
+            self._connection.execute("SET temp_directory = ''")
+            self._connection.execute("SET memory_limit = $1", [memory])
         # the folder first: without outside access it could not be allowed any more
-        connection.execute("SET allowed_directories = [?]", [f"{dataset.root}/tables/"])
-        connection.execute("SET enable_external_access = false")
-        connection.execute("SET lock_configuration = true")
-        try:
-            _check_reads(connection, query)
-            # through Arrow: fetching a time with its zone takes a package that is not required
-            relation = connection.sql(query)
-            assert relation is not None, "a reading statement has a result"
-            found = relation.to_arrow_table()
-        except duckdb.Error as error:
-            raise ConfigError(f"{error}\ntables: {', '.join(tables)}") from error
-    columns = [[_plain(value) for value in column.to_pylist()] for column in found.columns]
-    return QueryResult(found.column_names, list(zip(*columns, strict=True)))
+        self._connection.execute("SET allowed_directories = [?]", [f"{dataset.root}/tables/"])
+        self._connection.execute("SET enable_external_access = false")
+        self._connection.execute("SET lock_configuration = true")
+
+    def __enter__(self) -> "LockedViews":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """For queries of the program's own, which come with values; to be closed."""
+        return self._connection.cursor()
+
+    def run(
+        self, query: str, *, most_rows: int | None = None, timeout_s: float | None = None
+    ) -> QueryResult:
+        """As `run_sql`; the first `most_rows` rows, and a ConfigError after `timeout_s` seconds."""
+        with self._connection.cursor() as cursor, _interrupted_after(cursor, timeout_s):
+            try:
+                _check_reads(cursor, query)
+                # through Arrow: fetching a time with its zone takes a package that is not required
+                relation = cursor.sql(query)
+                assert relation is not None, "a reading statement has a result"
+                found = _read(relation, most_rows)
+            except duckdb.InterruptException as error:
+                raise ConfigError(
+                    f"the query was stopped after {timeout_s:g} s; narrow it, or run it with "
+                    "`synth sql`, which waits"
+                ) from error
+            except duckdb.Error as error:
+                tables = ", ".join(self._tables)
+                raise ConfigError(f"{error}\ntables: {tables}") from error
+        columns = [[_plain(value) for value in column.to_pylist()] for column in found.columns]
+        return QueryResult(found.column_names, list(zip(*columns, strict=True)))
+
+
+_BATCH_ROWS = 2_000
+"""Read at once of a result that is cut off."""
+
+
+def _read(relation: duckdb.DuckDBPyRelation, most_rows: int | None) -> pa.Table:
+    if most_rows is None:
+        return relation.to_arrow_table()
+    reader = relation.to_arrow_reader(min(most_rows, _BATCH_ROWS))
+    batches: list[pa.RecordBatch] = []
+    for batch in reader:
+        batches.append(batch)
+        if sum(b.num_rows for b in batches) >= most_rows:
+            break
+    return pa.Table.from_batches(batches, reader.schema).slice(0, most_rows)
+
+
+@contextmanager
+def _interrupted_after(
+    connection: duckdb.DuckDBPyConnection, timeout_s: float | None
+) -> Iterator[None]:
+    if timeout_s is None:
+        yield
+        return
+    timer = threading.Timer(timeout_s, connection.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _check_reads(connection: duckdb.DuckDBPyConnection, query: str) -> None:

@@ -6,7 +6,7 @@ knows. Compressed files are decompressed as they are read.
 
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from glob import glob, has_magic
@@ -21,10 +21,21 @@ FORMATS = (".parquet", ".jsonl", ".txt", ".md")
 
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
 
-FORMATS_SAID = f"{', '.join(FORMATS)} file (lines and text may end in {' or '.join(COMPRESSIONS)})"
+
+def formats_said(formats: Sequence[str] = FORMATS) -> str:
+    """What is read, for people."""
+    return f"{', '.join(formats)} file (lines and text may end in {' or '.join(COMPRESSIONS)})"
+
 
 BUFFER_BYTES = 1 << 16
 REMOTE_BUFFER_BYTES = 1 << 20
+
+BATCH_ROWS = 64
+"""Of Parquet, read together; some texts are large."""
+
+PAGES_BYTES = 1 << 20
+"""Of a column, read ahead: without a bound Parquet reads a row group's column as a whole, and there
+are files of several gigabytes that are one row group."""
 
 REMOTE_REACH = 1 << 23
 """Bytes that are rather read than asked for anew, of a file elsewhere."""
@@ -43,7 +54,7 @@ class StoredFile:
     name: str
     """Its last part, for people."""
     format: str
-    """One of `FORMATS`."""
+    """The end of its name that says how to read it, such as one of `FORMATS`."""
     compression: str | None
     system: Any = None
     """The file system of `fsspec` that has it; None: this machine."""
@@ -93,12 +104,14 @@ def exists(path: str) -> bool:
     return Path(path).exists() or (has_magic(path) and bool(_matches(path)))
 
 
-def stored_files(path: str, *, setting: str = "sources.path") -> list[StoredFile]:
-    """Every file that can be read at a path, in the order of their names. ConfigError for none."""
+def stored_files(
+    path: str, *, setting: str = "sources.path", formats: Sequence[str] = FORMATS
+) -> list[StoredFile]:
+    """Every file of the formats at a path, in the order of their names. ConfigError for none."""
     what = f"{setting} = {path!r}"
-    found = _remote_files(path, what) if is_remote(path) else _local_files(path)
+    found = _remote_files(path, what, formats) if is_remote(path) else _local_files(path, formats)
     if not found:
-        raise ConfigError(f"{what} holds no {FORMATS_SAID}")
+        raise ConfigError(f"{what} holds no {formats_said(formats)}")
     return found
 
 
@@ -107,7 +120,7 @@ def _matches(pattern: str) -> list[Path]:
     return [Path(one) for one in glob(pattern, recursive=True)]  # noqa: PTH207
 
 
-def _local_files(path: str) -> list[StoredFile]:
+def _local_files(path: str, formats: Sequence[str]) -> list[StoredFile]:
     root = Path(path)
     if root.is_dir():
         paths = list(root.rglob("*"))
@@ -115,20 +128,20 @@ def _local_files(path: str) -> list[StoredFile]:
         paths = [root]
     else:
         paths = _matches(path)
-    files = (_stored(str(p), p.name) for p in sorted(paths) if p.is_file())
+    files = (_stored(str(p), p.name, formats) for p in sorted(paths) if p.is_file())
     return [file for file in files if file is not None]
 
 
-def _remote_files(path: str, what: str) -> list[StoredFile]:
+def _remote_files(path: str, what: str, formats: Sequence[str]) -> list[StoredFile]:
     system, root = _system_of(path, what)
     try:
         if has_magic(root):
             paths = system.glob(root)
-        elif _format_of(_last_part(root)) is not None:
+        elif _format_of(_last_part(root), formats) is not None:
             paths = [root]
         else:
             paths = system.find(root)
-        files = [_stored(one, _last_part(one), system) for one in sorted(paths)]
+        files = [_stored(one, _last_part(one), formats, system) for one in sorted(paths)]
     except Exception as error:  # each file system raises what its library does
         raise ConfigError(f"{what} cannot be listed: {error}") from error
     return [file for file in files if file is not None]
@@ -147,8 +160,8 @@ def _system_of(path: str, what: str) -> tuple[Any, str]:
         ) from error
 
 
-def _stored(path: str, name: str, system: Any = None) -> StoredFile | None:
-    kind = _format_of(name)
+def _stored(path: str, name: str, formats: Sequence[str], system: Any = None) -> StoredFile | None:
+    kind = _format_of(name, formats)
     if kind is None:
         return None
     has_ranges = True
@@ -157,11 +170,11 @@ def _stored(path: str, name: str, system: Any = None) -> StoredFile | None:
     return StoredFile(path, name, *kind, system, has_ranges)
 
 
-def _format_of(name: str) -> tuple[str, str | None] | None:
+def _format_of(name: str, formats: Sequence[str]) -> tuple[str, str | None] | None:
     """(format, compression) by the end of a file's name; None for a file of another kind."""
     compression = COMPRESSIONS.get(PurePosixPath(name).suffix)
     kind = PurePosixPath(name.rpartition(".")[0] if compression else name).suffix
-    if kind not in FORMATS or (compression and kind == ".parquet"):
+    if kind not in formats or (compression and kind == ".parquet"):
         return None
     return kind, compression
 

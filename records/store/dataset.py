@@ -240,15 +240,15 @@ class Dataset:
         return {i: status for i, status in newest.items() if status.status != "pending"}
 
     def items_of(
-        self, stage: str, of: Collection[str] | None = None
+        self, stage: str, of: Collection[str] | None = None, *, after: int = 0
     ) -> Iterator[dict[str, ItemStatus]]:
-        """What became of items in this stage, by commit, oldest first; read from the files as the
-        iteration goes on. With `of`, only of commits that name one of these items."""
+        """What became of items in this stage, by commit `after` a number, oldest first; read from
+        the files as one goes on. With `of`, only of commits that name one of these items."""
         with self._log.lock:
             self._log.refresh()
             numbers = self._log.commits_of(stage, of)
         for number in numbers:
-            if commit := read_commit(self.root, number):
+            if number > after and (commit := read_commit(self.root, number)):
                 yield commit.items
 
     def stages(self) -> list[str]:
@@ -276,6 +276,10 @@ class Dataset:
     def connect(self) -> duckdb.DuckDBPyConnection:
         """DuckDB in memory with the dataset's views: one per table, `sft` and `rl`."""
         return views.connect(self.root, self.commits())
+
+    def views(self) -> str:
+        """The statements that make the views in any DuckDB, wherever it is started."""
+        return views.views_sql(self.commits(), folder=self.root.absolute())
 
     def plan_path(self, run_id: str, stage: str, window: int = 0) -> Path:
         """Of a stage that is planned in windows, each but the first has a name of its own."""

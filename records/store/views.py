@@ -7,14 +7,18 @@ the folder may move. Read it from the folder, or tell DuckDB where the folder is
     cd data/demo && duckdb -init views.sql
     duckdb -cmd "SET file_search_path = 'data/demo'" -init data/demo/views.sql
 
+`synth sql --views` prints them with the folder's whole path, for a DuckDB that is started anywhere.
+
 The view `trajectories` has, beside the table's columns, those of the newest curation (highest
 commit number), null where there is none. `sft` has the accepted ones for which a judge's word
 counted, and those of curations that noted nothing of it. `preferences` pairs, of each task, the
 best of these with the worst one that was rejected through the agent's own failure; sub-agents'
-conversations are in `sft` and in no pair. In the view
-`rephrasings` the newest decision says `kept`, `drop_reason`, `flags` and `split`, and `repeats`
-names the rewrite that one repeats; rewrites that no decision has looked at have none of these.
-Datasets of before decisions have their own verdict in the rows, and their `selection`.
+conversations are in `sft` and in no pair. `rl` has the tasks that can be played, which those of
+imported conversations are not, but for those of which a trajectory shares something with an
+evaluation. In the view `rephrasings` the newest decision says `kept`, `drop_reason`, `flags` and
+`split`, and `repeats` names the rewrite that one repeats; rewrites that no decision has looked at
+have none of these. Datasets of before decisions have their own verdict in the rows, and their
+`selection`.
 """
 
 import re
@@ -30,6 +34,7 @@ from records.errors import SynthError
 from records.store.commits import Commit, Part
 from records.tables.schemas import JSON, SCHEMA_VERSION, TableSpec
 from records.tables.tables import TABLES
+from records.tables.task_tables import IMPORTED
 
 FILE = "views.sql"
 
@@ -46,7 +51,7 @@ _TYPES = {
     JSON: "JSON",
 }
 
-_READERS = """
+_READERS = f"""
 CREATE OR REPLACE VIEW sft AS
 SELECT trajectory_id, split, messages, tools, train_turns, 1.0::DOUBLE AS weight
 FROM trajectories WHERE accepted AND decided_by IS DISTINCT FROM 'code';
@@ -69,7 +74,10 @@ JOIN (
     PARTITION BY task_id ORDER BY score NULLS LAST, trajectory_id) = 1) AS worse USING (task_id);
 
 CREATE OR REPLACE VIEW rl AS
-SELECT task_id, split, agent_id, rubric, initial_state, seed FROM tasks;
+SELECT task_id, split, agent_id, rubric, initial_state, seed FROM tasks
+WHERE variant IS DISTINCT FROM '{IMPORTED}' AND NOT EXISTS (
+  SELECT 1 FROM trajectories AS leaked
+  WHERE leaked.task_id = tasks.task_id AND leaked.drop_reason = 'in_evaluation');
 
 CREATE OR REPLACE VIEW pretrain AS
 SELECT rephrasing_id AS doc_id, split, source_path AS source, text, 1.0::DOUBLE AS weight

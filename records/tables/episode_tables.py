@@ -4,6 +4,10 @@ import pyarrow as pa
 
 from records.tables.schemas import BOOL, FLOAT, INT, JSON, STR, STRS, TableSpec, table
 
+ELSEWHERE = "elsewhere"
+"""`executed_by` of calls that were made before they came here: what ran them, and what they
+changed, is not known."""
+
 EPISODE_TABLES: tuple[TableSpec, ...] = (
     table(
         "trajectories",
@@ -78,6 +82,22 @@ EPISODE_TABLES: tuple[TableSpec, ...] = (
         content=True,
         owner="trajectories",
         defaults={"actor": "agent", "parent_call_id": None, "session": 0, "exchanges": None},
+    ),
+    table(
+        "imports",
+        ("trajectory_id", "format"),
+        {
+            "trajectory_id": STR,
+            "format": STR,
+            "path": STR,
+            "place": STR,
+            "row_id": STR,
+            "license": STR,
+            "lacks": STRS,
+            "given": JSON,
+        },
+        content=False,
+        owner="trajectories",
     ),
     table(
         "simulations",
@@ -197,8 +217,43 @@ EPISODE_TABLES: tuple[TableSpec, ...] = (
             "decided_by": STR,
             "self_judged": BOOL,
             "attributed_to": STR,
+            "repeats": STR,
+            "turn_faults": JSON,
         },
         content=True,
         owner="trajectories",
+        defaults={"repeats": None, "turn_faults": None},
+    ),
+    table(
+        "contaminations",
+        ("curation_id", "trajectory_id", "method"),
+        {
+            "curation_id": STR,
+            "trajectory_id": STR,
+            "method": STR,
+            "part": STR,
+            "place": INT,
+            "score": FLOAT,
+            "file": STR,
+            "item": INT,
+            "text": STR,
+            "spans": JSON,
+            "evaluation_text": STR,
+            "evaluation_spans": JSON,
+            "split": STR,
+        },
+        content=True,
+        owner="trajectories",
+    ),
+    table(
+        "embedded_passages",
+        ("embedded_by", "passage_id"),
+        {
+            "embedded_by": STR,
+            "passage_id": STR,
+            "cosine": FLOAT,
+            "evaluation_id": STR,
+        },
+        content=False,
     ),
 )

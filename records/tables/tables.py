@@ -170,9 +170,11 @@ TABLES: dict[str, TableSpec] = {
                 "label": STR,
                 "note": STR,
                 "split": STR,
+                "verdict_shown": BOOL,
             },
             content=False,
             owner="trajectories",
+            defaults={"verdict_shown": False},
         ),
         table(
             "llm_calls",

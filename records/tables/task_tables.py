@@ -2,6 +2,10 @@
 
 from records.tables.schemas import BOOL, INT, JSON, STR, STRS, TableSpec, table
 
+IMPORTED = "imported"
+"""`variant` of a task that is known from a conversation alone, which was made elsewhere: it can be
+judged, and not be played."""
+
 TASK_TABLES: tuple[TableSpec, ...] = (
     table(
         "domains",

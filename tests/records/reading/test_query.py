@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from records.errors import ConfigError
-from records.reading.query import run_sql
+from records.reading.query import LockedViews, run_sql
 from records.store.dataset import Dataset
 from tests.records.rows import commit, row, trajectories
 
@@ -76,7 +76,7 @@ def test_a_wrong_query_names_what_is_wrong_and_the_tables(
     with pytest.raises(ConfigError) as refused:
         run_sql(dataset, query)
     assert says in str(refused.value)
-    assert "tables: agents, calibration, curation" in str(refused.value)
+    assert "tables: agents, calibration, contaminations, curation" in str(refused.value)
 
 
 @pytest.mark.parametrize(
@@ -114,3 +114,19 @@ def test_nothing_but_reading_the_tables(dataset: Dataset, query: str) -> None:
     with pytest.raises(ConfigError):
         run_sql(dataset, query.replace("{root}", quoted))
     assert {path: path.stat().st_mtime_ns for path in dataset.root.parent.rglob("*")} == before
+
+
+def test_locked_views_are_bounded_in_rows_and_time(dataset: Dataset) -> None:
+    with LockedViews(dataset, memory="500MB") as views:
+        assert len(views.run("SELECT * FROM range(10000000000)", most_rows=7).rows) == 7
+        assert len(views.run("SELECT * FROM trajectories", most_rows=7).rows) == 2
+        assert views.run("SHOW TABLES", most_rows=1).columns == ["name"]
+        for query in (
+            "SELECT count(*) FROM range(1000000000000)",
+            "SELECT * FROM range(1000000000000) AS t(n) WHERE n = 999999999999",
+        ):
+            with pytest.raises(ConfigError, match=r"stopped after 0\.2 s"):
+                views.run(query, most_rows=7, timeout_s=0.2)
+        with pytest.raises(ConfigError, match="Out of Memory"):
+            views.run("SELECT array_agg(range) FROM range(1000000000)", most_rows=7)
+        assert views.run("SELECT 1 AS a", timeout_s=5).rows == [(1,)]

@@ -28,7 +28,7 @@ DUCKDB_TYPES = {
 }
 CURATION = ["curation_id", "grading_id", "accepted", "drop_reason", "score", "train_turns"]
 CURATION += ["judge_status", "failed_criterion", "decided_by", "self_judged", "attributed_to"]
-CURATION += ["fidelities", "judge_standing"]
+CURATION += ["repeats", "turn_faults", "fidelities", "judge_standing"]
 
 
 def curated(one: str, *, accepted: bool, by: str = "first", **values: Any) -> dict[str, Any]:
