@@ -17,18 +17,19 @@ from records.errors import ConfigError, ItemError, SynthError
 from records.new_folder import new_folder
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
-from synth.llm.wire.reasoning import cut_reasoning
-from synth.publish import dataset_card, export
-from synth.publish.export import export_dataset
-from synth.publish.export_messages import (
+from synth.exports import files, stored_rows
+from synth.exports.export import export_dataset
+from synth.exports.formats.columns import HF_COLUMNS, MARKS, MEANINGS
+from synth.exports.formats.messages import (
     in_openai_form,
     num_thoughts,
-    what_is_wrong,
     with_object_arguments,
     with_reasoning,
 )
+from synth.llm.wire.reasoning import cut_reasoning
+from synth.rubrics.turns import what_is_wrong
 from tests.killing import killed_everywhere
-from tests.synth.publish.export_work import export_into, write_folder
+from tests.synth.exports.export_work import export_into, write_folder
 from tests.synth.publish.judged import curate, decision
 from tests.synth.small_dataset import conversation, trajectory, write_dataset
 
@@ -95,7 +96,7 @@ def test_load_dataset_gives_the_rows_of_the_sql_view(dataset: Dataset, tmp_path:
         assert row["tools"] == json.loads(expected["tools"])
         for column in ("trajectory_id", "split", "train_turns", "weight"):
             assert row[column] == expected[column]
-        assert set(row) == set(export.COLUMNS)
+        assert set(row) == set(HF_COLUMNS)
 
 
 @pytest.mark.slow
@@ -310,7 +311,7 @@ def test_every_row_of_both_forms_says_what_the_judges_word_on_it_is_worth(
     export_dataset(marked, tmp_path / "hf", include_code_alone=True)
     export_dataset(marked, tmp_path / "openai", format="openai", include_code_alone=True)
     table = pq.read_table(tmp_path / "hf/data/train-00000-of-00001.parquet")
-    stored = [tuple(row[name] for name in export.MARKS) for row in table.to_pylist()]
+    stored = [tuple(row[name] for name in MARKS) for row in table.to_pylist()]
     assert [row[:5] for row in stored] == [
         ("train", "alone", "below_minimum", "code", False),
         ("train", "both", "not_calibrated", "code_and_judge", False),
@@ -320,7 +321,7 @@ def test_every_row_of_both_forms_says_what_the_judges_word_on_it_is_worth(
     ]
     with (tmp_path / "openai/marks.csv").open(newline="") as handle:
         [head, *lines] = csv.reader(handle)
-    assert tuple(head) == export.MARKS
+    assert tuple(head) == MARKS
     texts = [["" if value is None else str(value) for value in row] for row in stored]
     assert lines == texts
     rows = (tmp_path / "openai/train.jsonl").read_text().splitlines()
@@ -418,7 +419,7 @@ def test_hostile_names_are_only_text_in_the_card(tmp_path: Path) -> None:
         "strong",
     }
     assert html.count("<h1") == 1
-    assert html.count("<pre") == 1
+    assert html.count("<pre") == 2
     assert "{{ 7 * 7 }}" in html
     assert not {"\x1b", "\u202e", "\u2066"} & set(body)
     rows = load(tmp_path / "out", tmp_path / "cache")["train"]
@@ -480,11 +481,12 @@ def test_such_a_conversation_stops_the_export_and_is_named(format_: Any, tmp_pat
 def test_many_rows_make_several_files(
     dataset: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(export, "FILE_ROWS", 2)
-    monkeypatch.setattr(export, "BATCH_ROWS", 1)
+    monkeypatch.setattr(files, "FILE_ROWS", 2)
+    monkeypatch.setattr(files, "GROUP_ROWS", 1)
+    monkeypatch.setattr(stored_rows, "WINDOW_ROWS", 2)
     export_dataset(dataset, tmp_path / "out")
-    files = sorted(path.name for path in (tmp_path / "out/data").iterdir())
-    assert files == ["train-00000-of-00002.parquet", "train-00001-of-00002.parquet"]
+    names = sorted(path.name for path in (tmp_path / "out/data").iterdir())
+    assert names == ["train-00000-of-00002.parquet", "train-00001-of-00002.parquet"]
     rows = load(tmp_path / "out", tmp_path / "cache")["train"]
     assert rows["trajectory_id"][:] == ["a1", "a2", "a3"]
 
@@ -496,8 +498,8 @@ def test_an_existing_folder_is_refused(dataset: Dataset, tmp_path: Path) -> None
 
 
 def test_an_unknown_format_is_refused(dataset: Dataset, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="format must be hf or openai, got 'csv'"):
-        export_dataset(dataset, tmp_path / "out", format="csv")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"format must be one of hf, trl, .*, got 'csv'"):
+        export_dataset(dataset, tmp_path / "out", format="csv")
 
 
 @pytest.mark.slow
@@ -566,4 +568,4 @@ def test_of_two_writers_the_first_to_end_wins_and_the_other_is_told(tmp_path: Pa
 
 
 def test_every_column_has_its_meaning() -> None:
-    assert dataset_card.MEANINGS.keys() == export.COLUMNS.keys()
+    assert MEANINGS.keys() == HF_COLUMNS.keys()

@@ -1,7 +1,8 @@
-"""Stored conversations in the forms that trainers take, and the check that they can be taken."""
+"""Stored conversations in the forms that trainers take."""
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal, NoReturn
 
 ExportMessage = Mapping[str, Any]
@@ -21,35 +22,6 @@ _OPENAI_KEYS = {
     "tool": ("role", "tool_call_id", "content"),
 }
 """What OpenAI's fine-tuning takes; it refuses a file with any other key."""
-
-
-def what_is_wrong(messages: Sequence[ExportMessage]) -> str | None:
-    """Why no trainer could take the conversation; None when one can.
-
-    It must end with the agent's words, the user must never speak twice in a row, and each call must
-    be answered, once, before anything else is said.
-    """
-    waiting: set[str] = set()
-    for index, message in enumerate(messages):
-        role = message.get("role")
-        if role not in _OPENAI_KEYS:
-            return f"has message {index} of role {role!r}; allowed: {', '.join(_OPENAI_KEYS)}"
-        if role == "tool":
-            if message.get("tool_call_id") not in waiting:
-                return f"has a tool result, message {index}, that answers no open call"
-            waiting.remove(message["tool_call_id"])
-            continue
-        if waiting:
-            return f"goes on at message {index} with {len(waiting)} calls unanswered"
-        if role == "user" and index and messages[index - 1].get("role") == "user":
-            return f"has two user messages in a row, the second at {index}"
-        calls = [call["id"] for call in message.get("tool_calls") or ()]
-        waiting = set(calls)
-        if len(waiting) < len(calls):
-            return f"has several calls of one id in message {index}"
-    if not messages or messages[-1]["role"] != "assistant" or waiting:
-        return "does not end with words of the agent"
-    return None
 
 
 def with_reasoning(messages: Sequence[ExportMessage], reasoning: Reasoning) -> list[dict[str, Any]]:
@@ -88,13 +60,42 @@ def in_openai_form(
     messages: Sequence[ExportMessage], train_turns: Sequence[bool] | None
 ) -> list[dict[str, Any]]:
     """Only keys of OpenAI's; `weight` 0 on assistant messages that are not to be learnt."""
-    written = []
-    for index, message in enumerate(messages):
-        kept = {k: message[k] for k in _OPENAI_KEYS[message["role"]] if k in message}
-        if message["role"] == "assistant" and train_turns and not train_turns[index]:
-            kept["weight"] = 0
-        written.append(kept)
-    return written
+    own = [{k: m[k] for k in _OPENAI_KEYS[m["role"]] if k in m} for m in messages]
+    return with_flags(own, train_turns, weight=0)
+
+
+def with_flags(
+    messages: Sequence[ExportMessage], train_turns: Sequence[bool] | None, **flags: Any
+) -> list[dict[str, Any]]:
+    """The messages, with `flags` on those of the assistant that are not to be learnt."""
+    return [
+        {**message, **(flags if message["role"] == "assistant" and not learnt else {})}
+        for message, learnt in zip(messages, learnt_turns(messages, train_turns), strict=True)
+    ]
+
+
+def learnt_turns(
+    messages: Sequence[ExportMessage], train_turns: Sequence[bool] | None
+) -> Sequence[bool]:
+    """For each message whether it may be learnt; all of the assistant's where nothing is noted."""
+    return train_turns or [message["role"] == "assistant" for message in messages]
+
+
+def prompt_of(messages: Sequence[ExportMessage]) -> Sequence[ExportMessage]:
+    """What stands before the agent's first message."""
+    return messages[: [message["role"] for message in messages].index("assistant")]
+
+
+@lru_cache(maxsize=256)
+def tools_in(stored: str | None) -> list[dict[str, Any]]:
+    """The tools of a row, for reading only: rows of one agent share them."""
+    return json.loads(stored or "[]")
+
+
+def object_arguments(arguments: str) -> dict[str, Any] | str:
+    """Arguments of a call as an object; the text where they are no JSON object."""
+    parsed = _object_of(arguments)
+    return arguments if parsed is None else parsed
 
 
 def num_text_arguments(messages: Sequence[ExportMessage]) -> int:
@@ -109,17 +110,16 @@ def _with_calls(message: ExportMessage, calls: list[dict[str, Any]]) -> dict[str
 
 def _object_call(call: ExportMessage) -> dict[str, Any]:
     function = call["function"]
-    parsed = _object_of(function["arguments"])
-    return (
-        {**call, "function": {**function, "arguments": parsed}} if parsed is not None else {**call}
-    )
+    arguments = object_arguments(function["arguments"])
+    return {**call, "function": {**function, "arguments": arguments}}
 
 
 def _object_of(arguments: str) -> dict[str, Any] | None:
     """The JSON object that the text is; None for anything that a file could not hold as one."""
     try:
         parsed = json.loads(arguments, parse_constant=_refuse)
-        json.dumps(parsed, ensure_ascii=False).encode()  # a lone surrogate has no bytes
+        # a lone surrogate has no bytes, and 1e999 is read as a number that JSON cannot write
+        json.dumps(parsed, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError):
         return None
     return parsed if isinstance(parsed, dict) else None

@@ -7,7 +7,7 @@ address and no key gets in: of the runs' settings only those that say how the da
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath
 from typing import Any
@@ -23,10 +23,11 @@ from records.settings import renamed_settings
 from records.store.dataset import Dataset
 from records.tables.schemas import JSON, Row
 from synth.episode.tools.state_accuracy import state_accuracy
+from synth.exports.formats.columns import MEANINGS
+from synth.exports.formats.messages import Reasoning
 from synth.judging.judge_report import judge_report
 from synth.pipeline.config import RunConfig
 from synth.publish.decisions import FATES, decisions
-from synth.publish.export_messages import Reasoning
 from synth.publish.rows import rows_of
 from synth.publish.summary import recovery_rates, user_fault_rates
 from synth.render.foreign_text import markdown_text, one_line
@@ -63,59 +64,37 @@ _SETTINGS = (
 _ROLE_SETTINGS = ("models", "temperature", "top_p", "max_tokens", "send_reasoning", "license")
 """Settings that say how rows were made and hold no address and no key."""
 
-MEANINGS = {
-    "trajectory_id": "Digest of everything that decided the row",
-    "split": "train, or what is held out: heldout_values, heldout_task, heldout_tool, "
-    "heldout_domain",
-    "messages": "Chat messages in OpenAI form; arguments of calls as objects",
-    "tools": "Tools in OpenAI form, as the agent was shown them",
-    "train_turns": "One flag a message: whether it carries loss",
-    "weight": "Weight of the row in training",
-    "domain": "Synthetic domain; null where the tools are an MCP server's",
-    "category": "Category of the domain",
-    "complexity": "How many steps the task was drawn with",
-    "score": "Share of the rubric's weight that was reached, 0 to 1",
-    "tool_licenses": "Licences of the tools that are shown",
-    "judge_mark": "What the judge's word on criteria without a check is worth: calibrated, "
-    "not_calibrated, uncertain (its rate is good enough, its interval is not), below_minimum "
-    "(it counted for nothing), unmeasured; null where it was not asked",
-    "decided_by": "Whose verdicts the acceptance rests on: code_and_judge, or code, where no "
-    "judge's word counted; null where it was not noted",
-    "self_judged": "Whether the judge is the model that played the agent; null where it was not "
-    "noted",
-    "task_id": "Attempts at one task share it",
-    "server": "MCP server that executed the calls; null for synthetic tools",
-    "variant": "normal, or why the task cannot be done as asked",
-    "attempt": "Which attempt at the task, from 0",
-    "seed": "Seed of every draw in the episode",
-    "num_messages": "Messages",
-    "num_turns": "Assistant messages",
-    "num_user_turns": "User messages",
-    "num_tool_calls": "Calls",
-    "num_errors": "Calls that returned an error",
-    "num_recovered": "Errors after which the same tool succeeded",
-    "executed_by": "How calls were executed: state_machine, mcp, code, llm, cassette, sub_agent, "
-    "notes",
-    "episode_id": "The trajectory that decides about this one: itself (also null), or its agent's",
-    "session": "Which of the episode's conversations with the user it belongs to, from 0",
-    "parent_call_id": "The call whose sub-agent speaks here; null for the agent itself",
-    "injected_outcomes": "Failures drawn on purpose, in call order",
-    "termination_reason": "Why the episode ended",
-    "outcome": "What the code-checked criteria said at the end",
-    "objective_reward": "Share of the code-checked criteria's weight, 0 to 1",
-    "models": "Model of each role",
-    "prompt_versions": "Digest of each prompt template",
-    "run_id": "Digest of the run's settings",
-}
-"""Of every column of the `hf` form."""
-
 WHY_LEFT_OUT = {
     "not_accepted": "rejected, or not curated yet",
     "code_alone": "accepted by code alone: no judge's word counted for them",
     "held_out": "held out for evaluation",
     "unknown_license": "show a tool whose licence is not known",
+    "turns_do_not_alternate": "turns of user and agent do not alternate, as this format has it",
+    "spells_marks": "somebody spells the marks of calls that this format has",
+    "spells_special_token": "somebody spells a special token, which text could not tell from one",
+    "pair_untrainable": "pairs whose failed attempt is one that no trainer could take",
+    "pair_without_shared_prompt": "pairs whose user or tools differ before the agent does",
+    "attempt_untrainable": "failed attempts that no trainer could take",
+    "no_attempt": "a sub-agent's conversation, or one of several with the user",
 }
 """Of every reason why a trajectory is not exported."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartContents:
+    """Files of one kind, as the card tells them."""
+
+    name: str
+    rows: Mapping[str, int]
+    """By split."""
+    pattern: str
+    """Of the files of a split, which stands for `{}`."""
+    columns: Mapping[str, pa.DataType]
+    """Empty for lines that are no table."""
+    meanings: Mapping[str, str]
+    """Of columns of which this kind of file has its own."""
+    typed: bool
+    """Whether the files themselves say the types of their columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,51 +104,69 @@ class Contents:
     name: str
     """Of the folder."""
     format: str
-    rows: Mapping[str, int]
-    """By split."""
+    title: str
+    parts: tuple[PartContents, ...]
+    """The first is loaded where no other is named."""
     left_out: Mapping[str, int]
     text_arguments: int
     reasoning: Reasoning
     thoughts: int
+    flags_lost: int
     tools_by_license: Mapping[str, int]
-    columns: Mapping[str, pa.DataType]
-    """Empty for a form without columns."""
-
-    @property
-    def pattern(self) -> str:
-        """Of the files of a split, which stands for `{}`."""
-        return "data/{}-*" if self.format == "hf" else "{}.jsonl"
+    language: str
+    snippet: str
+    """Lines in this language that read the export."""
+    notes: str
 
 
 def write_card(
-    folder: Path, dataset: Dataset, db: duckdb.DuckDBPyConnection, contents: Contents
+    folder: Path,
+    dataset: Dataset,
+    db: duckdb.DuckDBPyConnection,
+    contents: Contents,
+    *,
+    command: str,
 ) -> None:
-    """Write the three files. `db` holds the exported ids as the table `chosen`."""
+    """Write the three files. `db` holds the exported ids as the table `chosen`; `command` is the
+    one that makes the same export."""
     facts = _facts(dataset, db)
     body = _template().render(
         contents=contents,
         parties=FATES,
         why=WHY_LEFT_OUT,
-        columns=[
-            (Markup(f"`{name}`"), _type_name(type_), Markup(MEANINGS[name]))
-            for name, type_ in contents.columns.items()
+        tables=[
+            (
+                part.name,
+                [
+                    (Markup(f"`{name}`"), _type_name(type_), Markup(_meaning(part, name)))
+                    for name, type_ in part.columns.items()
+                ],
+            )
+            for part in contents.parts
         ],
-        snippet=Markup(_snippet(contents)),
+        snippet=Markup(contents.snippet),
+        notes=Markup(contents.notes),
+        command=Markup(command),
         **facts,
     )
     front = yaml.safe_dump(_front_matter(contents, facts), sort_keys=False, width=100)
     _write(folder / "README.md", f"---\n{front}---\n\n{body}\n")
     metadata = asdict(contents) | facts
-    metadata["columns"] = {name: _type_name(type_) for name, type_ in contents.columns.items()}
-    del metadata["settings"]
+    first, *others = contents.parts
+    metadata |= {"rows": first.rows, "columns": _type_names(first)}
+    metadata["parts"] = {p.name: {"rows": p.rows, "columns": _type_names(p)} for p in others}
+    for told in ("settings", "snippet", "language", "notes"):
+        del metadata[told]
     _write(folder / "metadata.json", json.dumps(metadata, indent=2) + "\n")
     _write(folder / "run_config.json", json.dumps(facts["settings"], indent=2) + "\n")
 
 
 def _facts(dataset: Dataset, db: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     [totals] = rows_of(db, _TOTALS)
-    models = rows_of(db, _MODELS)
     settings = _settings(db)
+    models = [
+        row | {"terms": _terms(settings.values(), row["model"])} for row in rows_of(db, _MODELS)
+    ]
     judged = judge_report(dataset)
     return {
         "dataset": dataset.root.name,
@@ -193,6 +190,17 @@ def _facts(dataset: Dataset, db: duckdb.DuckDBPyConnection) -> dict[str, Any]:
         ],
         "versions": _versions(db),
     }
+
+
+def _terms(settings: Iterable[Row], model: str) -> str:
+    """What the runs' settings say that the model's output may be used for."""
+    stated = {
+        values["license"]
+        for config in settings
+        for values in config["roles"].values()
+        if values.get("license") and model in {one["name"] for one in values.get("models", ())}
+    }
+    return ", ".join(sorted(stated)) or "unknown"
 
 
 def _decisions(db: duckdb.DuckDBPyConnection) -> Row:
@@ -233,7 +241,7 @@ def _versions(db: duckdb.DuckDBPyConnection) -> dict[str, str]:
 
 
 def _front_matter(contents: Contents, facts: Mapping[str, Any]) -> Row:
-    num_rows = sum(contents.rows.values())
+    num_rows = sum(contents.parts[0].rows.values())
     licenses = {row["license"] for row in facts["licenses"]} or {"unknown"}
     front: Row = {
         "pretty_name": one_line(facts["dataset"]),
@@ -246,50 +254,65 @@ def _front_matter(contents: Contents, facts: Mapping[str, Any]) -> Row:
         "source_datasets": ["original"],
         "configs": [
             {
-                "config_name": "default",
-                "default": True,
+                "config_name": part.name,
+                **({"default": True} if part is contents.parts[0] else {}),
                 "data_files": [
-                    {"split": split, "path": contents.pattern.format(split)}
-                    for split in contents.rows
+                    {"split": split, "path": part.pattern.format(split)} for split in part.rows
                 ],
             }
+            for part in contents.parts
         ],
     }
-    if contents.columns:
-        front["dataset_info"] = {
-            "features": [_feature(name, type_) for name, type_ in contents.columns.items()]
+    infos = [
+        {
+            **({"config_name": part.name} if len(contents.parts) > 1 else {}),
+            "features": [_feature(name, type_) for name, type_ in part.columns.items()],
         }
+        for part in contents.parts
+        if part.columns and part.typed
+    ]
+    if infos:
+        front["dataset_info"] = infos[0] if len(infos) == 1 else infos
     return front
 
 
 def _feature(name: str, type_: pa.DataType) -> Row:
     """As `datasets` spells the feature in YAML."""
+    if pa.types.is_struct(type_):
+        return {"name": name, "struct": _fields(type_)}
     if pa.types.is_list(type_):
-        return {"name": name, "list": _type_name(type_.value_type)}
+        inner = _feature("", type_.value_type)
+        del inner["name"]
+        [(kind, value)] = inner.items()
+        # a list of plain values, or of structures, is spelt without another level
+        return {"name": name, "list": value if kind in ("dtype", "struct") else inner}
     return {"name": name, "dtype": _type_name(type_)}
 
 
+def _fields(type_: pa.DataType) -> list[Row]:
+    assert isinstance(type_, pa.StructType)
+    return [_feature(field.name, field.type) for field in type_]
+
+
+def _meaning(part: PartContents, column: str) -> str:
+    return part.meanings[column] if column in part.meanings else MEANINGS[column]
+
+
+def _type_names(part: PartContents) -> dict[str, str]:
+    return {name: _type_name(type_) for name, type_ in part.columns.items()}
+
+
 def _type_name(type_: pa.DataType) -> str:
+    if pa.types.is_struct(type_):
+        return f"struct of {', '.join(field['name'] for field in _fields(type_))}"
     if pa.types.is_list(type_):
         return f"list of {_type_name(type_.value_type)}"
     return "json" if type_ == JSON else {"double": "float64"}.get(str(type_), str(type_))
 
 
-def _snippet(contents: Contents) -> str:
-    split = next(iter(contents.rows))
-    if contents.format == "hf":
-        return (
-            "from datasets import load_dataset  # 5 or newer\n\n"
-            f"rows = load_dataset({json.dumps(contents.name)}, split={json.dumps(split)})\n"
-            'tokenizer.apply_chat_template(rows[0]["messages"], tools=rows[0]["tools"])'
-        )
-    path = f"{contents.name}/{contents.pattern.format(split)}"
-    return f"import json\n\nrows = [json.loads(line) for line in open({json.dumps(path)})]"
-
-
 def _template() -> Any:
     environment = Environment(
-        loader=PackageLoader("synth.publish", "."),
+        loader=PackageLoader("synth.exports", "."),
         undefined=StrictUndefined,
         finalize=_escaped,
         autoescape=False,  # this is markdown: `finalize` escapes every value

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 from records.errors import ConfigError
 from records.new_folder import new_folder
 from records.store.dataset import Dataset
-from synth.publish.export import BATCH_ROWS, FILE_ROWS, nothing_left
+from synth.exports.files import FILE_ROWS, GROUP_ROWS
+from synth.exports.selection import nothing_left
 
 COLUMNS = (
     *("doc_id", "text", "style", "perspective", "kind", "source_name", "source_language"),
@@ -68,7 +69,7 @@ def _write(db: duckdb.DuckDBPyConnection, folder: Path, split: str, number: int)
         path = folder / f"{split}-{index:05d}-of-{files:05d}.parquet"
         start = index * FILE_ROWS
         # a relation, because rows of `execute` are copied once more on their way to Arrow
-        rows = db.sql(_ROWS, params=[split, start, start + FILE_ROWS]).to_arrow_reader(BATCH_ROWS)
+        rows = db.sql(_ROWS, params=[split, start, start + FILE_ROWS]).to_arrow_reader(GROUP_ROWS)
         with path.open("wb") as handle:
             with pq.ParquetWriter(handle, rows.schema, compression="zstd") as parquet:
                 for batch in rows:

@@ -1,0 +1,258 @@
+"""Accepted trajectories as files for other trainers, with a dataset card.
+
+`synth.exports.selection` says which; `synth.exports.formats` what becomes of a row. Thoughts of
+agents stay out unless they are asked for. Every row carries what the judge's word on it is worth,
+and a sub-agent's conversation is a row of its own, exported with its episode's row. The folder
+appears whole or not at all.
+"""
+
+import csv
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+import duckdb
+
+from records.chat.declarations import Style
+from records.errors import ConfigError
+from records.new_folder import new_folder
+from records.store.dataset import Dataset
+from records.tables.schemas import Row
+from synth.exports.card import Contents, PartContents, write_card
+from synth.exports.files import write_lines, write_parquet, written_text
+from synth.exports.formats.form import (
+    ExportFormat,
+    ExportPart,
+    FileType,
+    FormatOptions,
+    LeftOutError,
+    WrittenExport,
+)
+from synth.exports.formats.messages import (
+    Reasoning,
+    learnt_turns,
+    num_text_arguments,
+    num_thoughts,
+    with_reasoning,
+)
+from synth.exports.formats.registry import check_reasoning, file_type_of, format_named
+from synth.exports.selection import Selection, nothing_left, select
+from synth.exports.stored_rows import prepare, rows_in, splits_of
+
+MARKS_FILE = "marks.csv"
+
+
+class Exported(NamedTuple):
+    out: str
+    format: str
+    rows: dict[str, int]
+    """By split."""
+    left_out: dict[str, int]
+    """Trajectories of the dataset that were not exported, by reason."""
+    text_arguments: int
+    """Calls whose arguments are no JSON object: the text that the model wrote stands there."""
+    thoughts: int
+    """Messages of agents that carry their thought."""
+    more_rows: dict[str, dict[str, int]]
+    """Of formats with further files: their rows by kind and split."""
+    flags_lost: int
+    """Rows with messages that carry no loss, in a format that cannot say so."""
+
+
+def export_dataset(
+    dataset: Dataset,
+    out: Path,
+    *,
+    format: str = "hf",
+    file_type: str | None = None,
+    include_heldout: bool = False,
+    include_unknown_license: bool = False,
+    include_code_alone: bool = False,
+    reasoning: Reasoning = "none",
+    declarations: Style = "json",
+) -> Exported:
+    """Write the folder `out`, which must not exist.
+
+    ConfigError when nothing is left to export; ItemError, naming the trajectory, when an accepted
+    conversation is one that no trainer could take. Nothing is written then.
+    """
+    form = format_named(format)
+    files = file_type_of(form, file_type)
+    check_reasoning(form, reasoning)
+    selection = select(
+        dataset,
+        include_heldout=include_heldout,
+        include_unknown_license=include_unknown_license,
+        include_code_alone=include_code_alone,
+    )
+    options = FormatOptions(reasoning, declarations)
+    with new_folder(out) as folder, dataset.connect() as db:
+        prepare(db, selection)
+        writing = _Writing(folder, db, selection, form, files, options)
+        with (
+            written_text(folder / MARKS_FILE, newline="") if form.marks else nullcontext() as marks
+        ):
+            writing.note_marks_in(marks)
+            rows = {part.name: writing.part(part) for part in form.parts}
+        if not rows["default"]:
+            raise ConfigError(_nothing(form, dataset, writing.left_out))
+        pattern = form.parts[0].pattern(files)
+        written = WrittenExport(out.absolute().name, tuple(rows["default"]), pattern, files)
+        for name, text in form.beside(written).items():
+            with written_text(folder / name) as handle:
+                handle.write(text)
+        exported = Exported(
+            out=str(out),
+            format=format,
+            rows=rows["default"],
+            left_out={reason: n for reason, n in writing.left_out.items() if n},
+            text_arguments=writing.text_arguments,
+            thoughts=writing.thoughts,
+            more_rows={name: own for name, own in rows.items() if name != "default"},
+            flags_lost=writing.flags_lost,
+        )
+        told = {
+            "--file-type": file_type,
+            "--include-heldout": include_heldout,
+            "--include-unknown-license": include_unknown_license,
+            "--include-code-alone": include_code_alone,
+            "--reasoning": None if reasoning == "none" else reasoning,
+            "--declarations": None if declarations == "json" else declarations,
+        }
+        contents = _contents(form, written, exported, rows, selection, reasoning)
+        write_card(folder, dataset, db, contents, command=_command(format, told))
+    return exported
+
+
+def _nothing(form: ExportFormat, dataset: Dataset, left_out: Counter[str]) -> str:
+    """Why there is no row, and what would help."""
+    counts = {reason: number for reason, number in left_out.items() if number}
+    if form.parts[0].source != "pairs":
+        return nothing_left("trajectory", dataset, counts)
+    return (
+        f"{nothing_left('pair', dataset, counts)}; a pair takes several attempts at one task "
+        "(rollouts.attempts), one that was accepted and one that the agent failed"
+    )
+
+
+def _contents(
+    form: ExportFormat,
+    written: WrittenExport,
+    exported: Exported,
+    rows: Mapping[str, Mapping[str, int]],
+    selection: Selection,
+    reasoning: Reasoning,
+) -> Contents:
+    language, snippet = form.load(written)
+    typed = written.file_type == "parquet"
+    return Contents(
+        name=written.name,
+        format=form.name,
+        title=form.title,
+        parts=tuple(
+            PartContents(
+                part.name,
+                rows[part.name],
+                part.pattern(written.file_type),
+                part.columns,
+                part.meanings,
+                typed,
+            )
+            for part in form.parts
+            if rows[part.name]
+        ),
+        left_out=exported.left_out,
+        text_arguments=exported.text_arguments,
+        reasoning=reasoning,
+        thoughts=exported.thoughts,
+        flags_lost=exported.flags_lost,
+        tools_by_license=dict(selection.tools),
+        language=language,
+        snippet=snippet,
+        notes=form.notes,
+    )
+
+
+def _command(format: str, options: dict[str, str | bool | None]) -> str:
+    """The command line that makes the same export."""
+    given = (
+        name if value is True else f"{name} {value}" for name, value in options.items() if value
+    )
+    return " ".join(["synth export DATASET --out OUT", f"--format {format}", *given])
+
+
+@dataclass
+class _Writing:
+    """An export on its way, with what is counted of it."""
+
+    folder: Path
+    db: duckdb.DuckDBPyConnection
+    selection: Selection
+    form: ExportFormat
+    files: FileType
+    options: FormatOptions
+    left_out: Counter[str] = field(init=False)
+    text_arguments: int = 0
+    thoughts: int = 0
+    flags_lost: int = 0
+    _marks: Any = None
+
+    def __post_init__(self) -> None:
+        self.left_out = Counter(self.selection.left_out)
+
+    def note_marks_in(self, handle: TextIO | None) -> None:
+        """Begin the list of marks, for a format that has none in its rows."""
+        if handle is not None:
+            self._marks = csv.writer(handle)
+            self._marks.writerow(self.form.marks)
+
+    def part(self, part: ExportPart) -> dict[str, int]:
+        """Write the files of a part; its rows by split."""
+        found: dict[str, int] = {}
+        if part.source == "attempts":
+            self.left_out["no_attempt"] = sum(map(len, self.selection.ids.values()))
+        for split in splits_of(self.db, part.source):
+            rows = self._made(part, split)
+            path = self.folder / part.pattern(self.files).format(split)
+            if self.files == "parquet":
+                found[split] = write_parquet(path.parent, split, part.columns, rows)
+            else:
+                found[split] = write_lines(path, rows)
+        return {split: number for split, number in found.items() if number}
+
+    def _made(self, part: ExportPart, split: str) -> Iterator[Row]:
+        gone: list[str] = []
+        for stored in rows_in(self.db, part.source, split, self.selection.calibrated):
+            try:
+                made = self._row(part, stored)
+            except LeftOutError as reason:
+                self.left_out[str(reason)] += 1
+                gone.append(stored["trajectory_id"])
+                continue
+            if self._marks:
+                self._marks.writerow([stored[name] for name in self.form.marks])
+            if part.source == "attempts":
+                self.left_out["not_accepted" if not stored["label"] else "no_attempt"] -= 1
+            yield made
+        if gone and part.source == "conversations":  # the card is about what stands in the files
+            self.db.execute("DELETE FROM chosen WHERE list_contains($1, trajectory_id)", [gone])
+
+    def _row(self, part: ExportPart, stored: Row) -> Row:
+        if "wrong" in stored:
+            raise LeftOutError("attempt_untrainable")
+        messages = stored["messages"]
+        stored["messages"] = with_reasoning(messages, self.options.reasoning)
+        if "rejected_messages" in stored:
+            rejected = with_reasoning(stored["rejected_messages"], self.options.reasoning)
+            stored["rejected_messages"] = rejected
+        made = part.row(stored, self.options)
+        if part.name == "default":
+            self.text_arguments += num_text_arguments(messages)
+            self.thoughts += num_thoughts(messages, self.options.reasoning)
+            asked = zip(messages, learnt_turns(messages, stored["train_turns"]), strict=True)
+            if not self.form.keeps_flags:
+                self.flags_lost += any(m["role"] == "assistant" and not one for m, one in asked)
+        return made
