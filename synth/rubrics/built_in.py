@@ -11,10 +11,12 @@ from synth.rubrics.criteria import (
     ANY_TOOL,
     CallCheck,
     CommunicateCheck,
+    FitCheck,
     FormatCheck,
     PolicyCheck,
     StateCheck,
     TestCheck,
+    TurnsCheck,
 )
 from synth.rubrics.episode import (
     Episode,
@@ -31,6 +33,7 @@ from synth.rubrics.kinds import Kind, Kinds
 from synth.rubrics.reading.messages import text_of
 from synth.rubrics.state import check_state
 from synth.rubrics.telling import check_communicate, words_to_user
+from synth.rubrics.turns import check_fit, check_turns
 from synth.rubrics.values import mentions, same_value
 
 __all__ = [
@@ -38,10 +41,12 @@ __all__ = [
     "CALL",
     "CHECKS_VERSION",
     "COMMUNICATE",
+    "FIT",
     "FORMAT",
     "POLICY",
     "STATE",
     "TEST",
+    "TURNS",
     "Episode",
     "EpisodeCall",
     "Kind",
@@ -202,5 +207,16 @@ COMMUNICATE = Kind(
 POLICY = Kind("policy", "no call broke a rule of the policy", PolicyCheck, _check_policy)
 FORMAT = Kind("format", "the agent has the last word, in plain words", FormatCheck, _check_format)
 TEST = Kind("test", "graded tests pass on the code that the agent left", TestCheck, _check_test)
-BUILT_IN = Kinds([STATE, CALL, COMMUNICATE, POLICY, FORMAT, TEST], version=CHECKS_VERSION)
+TURNS = Kind(
+    "turns", "every call is answered once, before anything else is said", TurnsCheck, check_turns
+)
+FIT = Kind(
+    "fit",
+    "calls that were carried out name an offered tool and fit its schema",
+    FitCheck,
+    check_fit,
+)
+BUILT_IN = Kinds(
+    [STATE, CALL, COMMUNICATE, POLICY, FORMAT, TEST, TURNS, FIT], version=CHECKS_VERSION
+)
 """What a run checks that names no extension."""

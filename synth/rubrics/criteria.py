@@ -131,6 +131,14 @@ class FormatCheck(Strict):
     """The agent has the last word, in plain words, and leaks no tool markup."""
 
 
+class TurnsCheck(Strict):
+    """Messages follow one another so that a trainer can take them."""
+
+
+class FitCheck(Strict):
+    """Every call that was carried out names an offered tool and fits its schema."""
+
+
 class TestCheck(Strict):
     """Tests that must pass on what the agent left, run where the agent never was."""
 

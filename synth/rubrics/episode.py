@@ -20,6 +20,10 @@ class EpisodeCall(Strict):
 
     observation: Any = None
     is_error: bool = False
+    error_code: str | None = None
+    """Why it failed, where a code says so. With a call that came in from elsewhere and did not
+    fail: what is wrong with its form all the same."""
+
     diff: tuple[dict[str, Any], ...] = ()
     actor: Literal["agent", "user"] = "agent"
     turn: int = 1
@@ -101,9 +105,9 @@ def _update(change: dict[str, Any], old: dict[str, Any], new: dict[str, Any]) ->
     }
 
 
-def own_changes(changes: Iterable[StateChange]) -> list[StateChange]:
-    """Those that calls made, without those that jobs made."""
-    return [change for change in changes if "job" not in change]
+def own_changes(changes: Iterable[StateChange] | None) -> list[StateChange]:
+    """Those that calls made, without those that jobs made; none where nobody knows them."""
+    return [change for change in changes or () if "job" not in change]
 
 
 def net_changes(changes: Iterable[StateChange]) -> list[dict[str, Any]]:

@@ -31,7 +31,8 @@ def evidence_of(
                 arguments=call["arguments"],
                 observation=call["observation"],
                 is_error=call["is_error"],
-                diff=tuple(call["state_diff"]),
+                error_code=call.get("error_code"),
+                diff=tuple(call["state_diff"] or ()),
                 actor=call["actor"],
                 turn=call["turn"],
             )

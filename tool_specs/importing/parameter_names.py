@@ -40,6 +40,14 @@ def own_arguments(arguments: Mapping[str, Any], tool: WritableSchema) -> dict[st
     return _value(arguments, [tool.schema], tool.originals) if tool.originals else dict(arguments)
 
 
+def written_arguments(arguments: Mapping[str, Any], tool: WritableSchema) -> dict[str, Any]:
+    """The other way: arguments under the tool's own names as models write them."""
+    if not tool.originals:
+        return dict(arguments)
+    written = {own: name for name, own in tool.originals.items()}
+    return _value(arguments, [_renamed(tool.schema, tool.originals)], written)
+
+
 def _nodes(node: Any) -> Iterator[dict[str, Any]]:
     """The schema and all schemas in it, booleans apart."""
     if isinstance(node, dict):

@@ -97,7 +97,8 @@ class KnownRecords:
         agent's own words left out."""
         parts = [text_of(m) for m in self._messages if m["role"] != "assistant"]
         for call in self._calls:
-            parts += (str(call["arguments"]), str(call["observation"]), str(call["state_diff"]))
+            parts += (str(call["arguments"]), str(call["observation"]))
+            parts.append(str(call["state_diff"] or ""))
         return squeezed("\n".join(parts))
 
     @cached_property

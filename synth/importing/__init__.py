@@ -1,0 +1,1 @@
+"""Conversations that were made elsewhere, into the tables: files, their shapes, rows."""
