@@ -4,10 +4,10 @@ from typing import Any, ClassVar
 
 from pydantic import Field
 
+from synth.curation.settings.config import CurationConfig
 from synth.engine.job_config import JobConfig, Role
 from synth.judging.calibration import JudgingConfig
-from synth.judging.curation import CurationConfig
-from synth.llm.settings.config import RoleConfig
+from synth.llm.settings.config import OFFLINE, RoleConfig
 from synth.tasks.proof.extensions import ExtensionFile
 
 
@@ -23,6 +23,25 @@ class JudgedConfig(JobConfig):
     curation: CurationConfig = CurationConfig()
     """What is kept of the trajectories that pass their checks."""
 
+    @property
+    def asks_embedder(self) -> bool:
+        """Whether curation has passages embedded: where evaluations are named and somebody plays
+        the role."""
+        has_model = self.roles["embedder"].base_url != OFFLINE or "embedder" in self.offline.roles
+        return bool(self.curation.decontamination.files) and has_model
+
+    def roles_asked(self) -> dict[Role, RoleConfig]:
+        asked = super().roles_asked()
+        return asked if self.asks_embedder else {r: o for r, o in asked.items() if r != "embedder"}
+
+    def identity(self) -> dict[str, Any]:
+        """Without an embedder that is not asked: runs were made before there was one here."""
+        values = super().identity()
+        if not self.asks_embedder:
+            roles = values["roles"]
+            values["roles"] = {role: own for role, own in roles.items() if role != "embedder"}
+        return values
+
 
 class GradeConfig(JudgedConfig):
     """Grading what a dataset holds once more: by another judge, another rubric, newer checks."""
@@ -32,6 +51,7 @@ class GradeConfig(JudgedConfig):
     DEFAULT_ROLES: ClassVar[dict[Role, RoleConfig]] = {
         "generator": RoleConfig(),
         "judge": RoleConfig(),
+        "embedder": RoleConfig(),
     }
 
     name: str = Field(default="grade", pattern=r"^[a-z0-9][a-z0-9._-]{0,62}$")
@@ -40,7 +60,8 @@ class GradeConfig(JudgedConfig):
     def roles_asked(self) -> dict[Role, RoleConfig]:
         """The generator writes the perturbed negatives that the judge is tried with, if any."""
         tried = self.judging.perturbed_share > 0
-        return {role: own for role, own in self.roles.items() if role != "generator" or tried}
+        asked = super().roles_asked()
+        return {role: own for role, own in asked.items() if role != "generator" or tried}
 
     def identity(self) -> dict[str, Any]:
         """Without the generator where the offline model plays it: runs were made before there was

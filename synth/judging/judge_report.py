@@ -18,7 +18,7 @@ from synth.judging.judge_rates import (
     rates_of,
     warning_of,
 )
-from synth.judging.labels import Shared, label_rates, shared_labels
+from synth.judging.labels import Shared, label_rates, labels_in_view, shared_labels
 from synth.judging.panel import panel_agreement
 from synth.judging.stages import trials
 from synth.render.intervals import wilson
@@ -63,6 +63,8 @@ class JudgeReport:
     warning: str | None
     panel: list[Row] = field(default_factory=list)
     """How often the members of a panel agree (`panel_agreement`); empty where one judge decides."""
+    num_in_view: int = 0
+    """Labels of people who all had the verdict before their eyes, and may have followed it."""
     findings: dict[str, int] = field(default_factory=dict)
     """The judge's findings on statements that code left open -> how many."""
 
@@ -83,8 +85,9 @@ class JudgeReport:
         shared = ""
         if self.shared.num:
             shared = f", labellers agreed on {self.shared.agreed} of {self.shared.num}"
+        in_view = f", {self.num_in_view} with the verdict in view" if self.num_in_view else ""
         return (
-            f"judge: {status}, {mark} ({self.num_labels} labels{shared}){rates}"
+            f"judge: {status}, {mark} ({self.num_labels} labels{in_view}{shared}){rates}"
             f"{self.unquoted_words}{self.costs.words}"
         )
 
@@ -124,6 +127,7 @@ def judge_report(dataset: Dataset, grading_id: str | None = None) -> JudgeReport
         judge_costs(dataset, grading_id),
         warning_of(status, rates),
         panel=panel_agreement(dataset, grading_id),
+        num_in_view=labels_in_view(dataset, grading_id)[JUDGED],
         findings=findings_of(dataset, grading_id),
     )
 

@@ -1,21 +1,27 @@
 """People's verdicts on criteria: out as a CSV file that a spreadsheet opens, back in as rows.
 
 A line is a criterion of a trajectory. Labels decide only whether the judge may be called calibrated
-(`Rates.is_calibrated`), so the judge's own verdict is not shown to whoever labels. Several people
-may label one criterion: the majority counts, once, and how often they agree is published beside it.
+(`Rates.is_calibrated`), so the judge's own verdict is not shown to whoever labels in a file. Who
+labels in the browser sees it: those labels say so (`verdict_shown`) and are counted apart wherever
+the number of labels stands. Several people may label one criterion: the majority counts, once, and
+how often they agree is published beside it.
 """
 
 import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import duckdb
 
 from records.digest import digest
 from records.errors import ConfigError
 from records.store.dataset import Dataset
 from records.store.lease import hold
+from records.store.waiting import lines_waiting, say_later, taken, waiting_path
 from records.tables.schemas import Row
 from synth.judging.judge_rates import Rates, rates_of
 from synth.judging.transcript import ANOTHER, instructions_of
@@ -99,27 +105,100 @@ def export_labels(
     return len(chosen)
 
 
-def import_labels(dataset: Dataset, path: Path) -> Imported:
-    """Add the file's labels to the table `labels`.
+def import_labels(dataset: Dataset, path: Path | None) -> Imported:
+    """Add the file's labels to the table `labels`, after those that wait in the dataset; of no
+    file, those alone.
 
     Good lines are added, bad ones told and left out, so nothing is lost; what is there already is
     not added again, and another label of the same labeller supersedes the first.
     """
+    waited = Imported(0, 0, 0, 0, [])
+    if lines_waiting(waiting_path(dataset.root, "labels")):
+        with hold(dataset, run_id="labels", what="synth label import"):
+            waited = commit_waiting_labels(dataset)
+    if path is None:
+        return waited
     given, refused, unlabelled = _read(path, _known(dataset))
-    stored = {_key(row): row for row in dataset.rows("labels")}
+    with hold(dataset, run_id="labels", what="synth label import"):
+        added, changed, same = _add(dataset, given)
+    return Imported(
+        waited.added + added,
+        waited.changed + changed,
+        waited.same + same,
+        unlabelled,
+        [*waited.refused, *refused],
+    )
+
+
+def label_later(dataset: Dataset, db: duckdb.DuckDBPyConnection, label: Mapping[str, Any]) -> None:
+    """Write down a label for the next writer to commit; ConfigError for one that is wrong.
+
+    `label`: `trajectory_id`, `criterion_id`, `label`, `labeller`, `note`, and `verdict_shown`:
+    whether the labeller had the verdict before the eyes. `db`: views that hold its verdicts.
+    """
+    if problem := _problem(label, _known_in(db, [label["trajectory_id"]])):
+        raise ConfigError(problem)
+    names = ("trajectory_id", "criterion_id", "label", "labeller", "note", "verdict_shown")
+    say_later(waiting_path(dataset.root, "labels"), {name: label[name] for name in names})
+
+
+def labels_waiting(dataset: Dataset) -> list[Row]:
+    """Those that no writer has committed yet, oldest first."""
+    found = map(_waiting_label, lines_waiting(waiting_path(dataset.root, "labels")))
+    return [row for row in found if row is not None]
+
+
+def commit_waiting_labels(dataset: Dataset) -> Imported:
+    """Commit the labels that wait, for whoever holds the dataset; the last word of a labeller on a
+    criterion counts. What cannot be a label of this dataset any more is told, and kept beside them
+    in `labels_refused.jsonl`."""
+    path, refused = waiting_path(dataset.root, "labels"), []
+    with taken(path) as lines:
+        known = _known(dataset) if lines else {}
+        given: dict[tuple[str, str, str], Row] = {}
+        for number, line in enumerate(lines, 1):
+            row = _waiting_label(line)
+            problem = _problem(row, known) if row else "it is no label"
+            if row is None or problem:
+                refused.append(f"{path.name}, line {number}: {problem}")
+                say_later(waiting_path(dataset.root, "labels_refused"), {"line": line})
+                continue
+            kind, split = known[row["trajectory_id"], row["criterion_id"]]
+            given[_key(row)] = row | {"kind": kind, "split": split}
+        added, changed, same = _add(dataset, given)
+    return Imported(added, changed, same, 0, refused)
+
+
+def _waiting_label(line: str) -> Row | None:
+    """The label, or None for a line that `label_later` has not written."""
+    try:
+        said = json.loads(line)
+        texts = {name: str(said[name]) for name in _SAID}
+        return texts | {
+            "label": texts["label"].lower(),
+            "verdict_shown": said["verdict_shown"] is True,
+        }
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+_SAID = ("trajectory_id", "criterion_id", "labeller", "label", "note")
+
+
+def _add(dataset: Dataset, given: Mapping[tuple[str, str, str], Row]) -> tuple[int, int, int]:
+    """How many are new, changed and there already. Whoever calls holds the dataset."""
+    stored = {_key(row): row for row in dataset.rows("labels")} if given else {}
     new = {key: row for key, row in given.items() if key not in stored}
     changed = {key: row for key, row in given.items() if key in stored and row != stored[key]}
     if rows := [*new.values(), *changed.values()]:
-        with hold(dataset, run_id="labels", what="synth label import"):
-            dataset.commit(
-                run_id="labels",
-                stage="labels",
-                shard=len(dataset.commits()),
-                tables={"labels": rows},
-                supersedes=bool(changed),
-            )
-    same = len(given) - len(new) - len(changed)
-    return Imported(len(new), len(changed), same, unlabelled, refused)
+        dataset.commit(
+            run_id="labels",
+            stage="labels",
+            shard=len(dataset.commits()),
+            tables={"labels": rows},
+            supersedes=bool(changed),
+        )
+    return len(new), len(changed), len(given) - len(new) - len(changed)
 
 
 _Known = Mapping[tuple[str, str], tuple[str, str]]
@@ -128,7 +207,13 @@ _Known = Mapping[tuple[str, str], tuple[str, str]]
 
 def _known(dataset: Dataset) -> _Known:
     with dataset.connect() as db:
-        return {(t, c): (kind, split) for t, c, kind, split in db.execute(_VERDICTS).fetchall()}
+        return _known_in(db)
+
+
+def _known_in(db: duckdb.DuckDBPyConnection, trajectory_ids: Sequence[str] | None = None) -> _Known:
+    """Of these trajectories; of all unless some are named."""
+    found = db.execute(_VERDICTS, [trajectory_ids]).fetchall()
+    return {(t, c): (kind, split) for t, c, kind, split in found}
 
 
 def _key(row: Row) -> tuple[str, str, str]:
@@ -148,8 +233,9 @@ def _read(path: Path, known: _Known) -> tuple[dict[tuple[str, str, str], Row], l
             continue
         kind, split = known[cells["trajectory_id"], cells["criterion_id"]]
         names = ("trajectory_id", "criterion_id", "labeller", "note")
-        row = {name: cells[name] for name in names}
+        row: Row = {name: cells[name] for name in names}
         row |= {"kind": kind, "label": cells["label"].lower(), "split": split}
+        row |= {"verdict_shown": False}
         if (earlier := given.get(_key(row))) and earlier["label"] != row["label"]:
             words = f"label = {cells['label']!r}: the same labeller says {earlier['label']!r} above"
             refused.append(f"{line}: {words}")
@@ -190,7 +276,7 @@ def _lines(path: Path) -> Iterator[tuple[str, dict[str, str]]]:
         raise ConfigError(f"{path}: line {reader.line_num}: {error}") from error
 
 
-def _problem(cells: Mapping[str, str], known: _Known) -> str | None:
+def _problem(cells: Mapping[str, Any], known: _Known) -> str | None:
     if cells["label"].lower() not in LABELS:
         return f"label = {cells['label'][:100]!r}; allowed: {', '.join(LABELS)}, or nothing"
     if not cells["labeller"]:
@@ -207,12 +293,21 @@ def label_rates(dataset: Dataset, grading_id: str) -> dict[str, Rates]:
     """The judge of a grading against people's labels, by kind. Each criterion of a trajectory
     counts once, however many labelled it: by what most of them say, `unsure` left out; a tie counts
     for nothing."""
-    with dataset.connect() as db:
-        found = db.execute(_AGREEMENT, [grading_id]).fetchall()
-    kinds = sorted({kind for kind, _, _ in found})
+    found = _voted(dataset, grading_id)
+    kinds = sorted({kind for kind, *_ in found})
     return {
-        k: rates_of((label, passed) for kind, label, passed in found if kind == k) for k in kinds
+        k: rates_of((label, passed) for kind, label, passed, _ in found if kind == k) for k in kinds
     }
+
+
+def labels_in_view(dataset: Dataset, grading_id: str) -> Counter[str]:
+    """How many of what `label_rates` counts only people labelled who had the verdict in view."""
+    return Counter(kind for kind, *_, in_view in _voted(dataset, grading_id) if in_view)
+
+
+def _voted(dataset: Dataset, grading_id: str) -> list[tuple[str, bool, bool, bool]]:
+    with dataset.connect() as db:
+        return db.execute(_AGREEMENT, [grading_id]).fetchall()
 
 
 class Shared(NamedTuple):
@@ -280,15 +375,17 @@ ORDER BY episode, session"""
 
 _VERDICTS = """
 SELECT trajectory_id, criterion_id, any_value(kind), any_value(split)
-FROM verdicts GROUP BY ALL"""
+FROM verdicts WHERE $1::VARCHAR[] IS NULL OR list_contains($1::VARCHAR[], trajectory_id)
+GROUP BY ALL"""
 
 _VOTES = """
 SELECT trajectory_id, criterion_id, any_value(kind) AS kind,
-  count(*) FILTER (label = 'pass') AS passes, count(*) FILTER (label = 'fail') AS fails
+  count(*) FILTER (label = 'pass') AS passes, count(*) FILTER (label = 'fail') AS fails,
+  bool_and(verdict_shown) FILTER (label != 'unsure') AS in_view
 FROM labels GROUP BY trajectory_id, criterion_id"""
 
 _AGREEMENT = f"""
-SELECT v.kind, passes > fails, v.passed
+SELECT v.kind, passes > fails, v.passed, in_view
 FROM ({_VOTES}) JOIN verdicts AS v USING (trajectory_id, criterion_id)
 WHERE v.grading_id = $1 AND v.checked_by = 'judge' AND passes != fails"""
 

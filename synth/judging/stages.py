@@ -1,10 +1,8 @@
 """The stages that judge stored trajectories: of a run, and of `synth grade` by themselves."""
 
-from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
-from records.digest import digest
 from records.reading.lookup import RowBy, RowsBy
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
@@ -12,7 +10,6 @@ from sandboxes.lending.leases import available
 from synth.engine.context import RunContext
 from synth.engine.plans import StageReport
 from synth.engine.stages import Item, ItemResult, ShardContext
-from synth.episode.sessions import is_episode, whole_episode
 from synth.episode.tools.code_bench import Bench
 from synth.episode.tools.code_environments import code_environments
 from synth.episode.tools.executors import code_environment_in
@@ -24,16 +21,9 @@ from synth.judging.calibration import (
     writer_version,
 )
 from synth.judging.config import GradeConfig, JudgedConfig
-from synth.judging.curation import (
-    CurationCandidate,
-    FollowingTurns,
-    candidate_of,
-    decide_all,
-    following,
-)
 from synth.judging.grading import Recorded, grade, grading_id_of, plan_grading
-from synth.judging.judge_rates import JudgeStatus, judge_rates, judge_status_of, warning_of
-from synth.judging.panel import agent_models, is_self_judged, judges_of, may_decide
+from synth.judging.judge_rates import judge_rates, judge_status_of, warning_of
+from synth.judging.panel import agent_models, judges_of
 from synth.judging.perturbation.registry import CONTROL
 from synth.judging.perturbation.writing import WRITTEN_BY
 from synth.llm.settings.config import RoleConfig
@@ -80,37 +70,12 @@ class Judged:
         self.kinds = load_extensions(config.extensions).kinds
         self.grading_id = grading_of(config)
         self.recorded = recorded_in(run.dataset, config.judging.rubric)
-        self.verdicts = RowsBy(run.dataset, "verdicts", "trajectory_id")
-        self.simulations = RowsBy(run.dataset, "simulations", "trajectory_id")
         self.agents = agent_models(run.dataset)
 
     def judges_on(self, trajectory: Row) -> RoleConfig:
         """Who may judge it."""
         agent = trajectory["models"].get("agent")
         return judges_of(self.run.config.roles["judge"], agent, self.agents)
-
-    def verdicts_on(self, trajectory_id: str) -> list[Row]:
-        """Of this grading."""
-        found = self.verdicts.get(trajectory_id, ())
-        return [row for row in found if row["grading_id"] == self.grading_id]
-
-    def candidate(self, trajectory: Row, status: JudgeStatus) -> CurationCandidate | None:
-        """What this grading's verdicts come to, where the judge's status is this one; None while
-        the episode has yet to be judged. `trajectory`: its first row."""
-        i, agent = trajectory["trajectory_id"], trajectory["models"].get("agent")
-        judge, verdicts = self.run.config.roles["judge"], self.verdicts_on(i)
-        task = self.recorded.task(trajectory["task_id"])
-        return candidate_of(
-            whole_episode(trajectory, self.recorded.trajectories, task),
-            self.recorded.tool_calls.get(i, ()),
-            verdicts,
-            task,
-            status,
-            self.run.config.judging.decision,
-            simulations=self.simulations.get(i, ()),
-            judge_may_decide=may_decide(judge, agent, self.agents),
-            self_judged=is_self_judged(verdicts, judge, agent, self.agents),
-        )
 
 
 def criteria_of(dataset: Dataset) -> set[str]:
@@ -219,78 +184,6 @@ def may_want_more(trial: StageReport) -> bool:
     """Whether another plan of the trial may replace what came to nothing: this one asked for
     something new, not all of which was kept, and nothing of it waits."""
     return bool(trial.dropped) and trial.reused < trial.requested and not trial.pending
-
-
-class CurationStage(Judged):
-    """One item: it looks at every trajectory of the dataset at once."""
-
-    name = "curation"
-    needs_all = True
-
-    def plan(self) -> list[Item]:
-        conversations: list[FollowingTurns] = []
-        rows = decide_all(
-            self._candidates(conversations),
-            grading_id=self.grading_id,
-            config=self.run.config.curation,
-            decision_config=self.run.config.judging.decision,
-            faulty=faulty_tasks(self.run.dataset, self.grading_id),
-        )
-        if not rows:
-            return []
-        curation_id = self._newest_id(rows[0]["curation_id"])
-        rows += following(rows, conversations)
-        return [Item(curation_id, {"rows": [row | {"curation_id": curation_id} for row in rows]})]
-
-    def _newest_id(self, curation_id: str) -> str:
-        """Under which the decision is, or becomes, the newest one. A decision that was made before
-        and overruled since is made again, under an id of its own."""
-        made = list(self.run.dataset.item_statuses(self.name))  # as they were first committed
-        while curation_id in made[:-1]:
-            overruled_by = made[made.index(curation_id) + 1]
-            curation_id = digest("curation again", curation_id, overruled_by)
-        return curation_id
-
-    async def make(self, item: Item, shard: ShardContext) -> ItemResult:
-        return ItemResult({"curation": item.data["rows"]})
-
-    def _candidates(self, conversations: list[FollowingTurns]) -> Iterator[CurationCandidate]:
-        """In commit order, so that what belongs to a trajectory is read together with it.
-        Sub-agents' conversations and later ones with the user are no candidates: they are added to
-        `conversations`."""
-        tried = trials(self.run.dataset, self.grading_id)
-        minimum = self.run.config.judging.minimum_quality
-        status = judge_status_of(judge_rates(tried), minimum)
-        columns = (
-            "trajectory_id",
-            "task_id",
-            "split",
-            "termination_reason",
-            "messages",
-            "episode_id",
-            "session",
-            "parent_call_id",
-        )
-        for rows in self.run.dataset.in_commits("trajectories", (*columns, "models", "error")):
-            for row in rows:
-                if not is_episode(row):
-                    calls = self.recorded.tool_calls.get(row["episode_id"], ())
-                    conversations.append(FollowingTurns.of(row, calls))
-                    continue
-                if candidate := self.candidate(row, status):
-                    yield candidate
-
-
-def faulty_tasks(dataset: Dataset, grading_id: str) -> set[str]:
-    """Ids of the tasks that count as faulty by the newest measurement of the grading."""
-    columns = ("task_id", "grading_id", "fault")
-    newest = {
-        row["task_id"]: row["fault"]
-        for rows in dataset.in_commits("difficulty", columns)
-        for row in rows
-        if row["grading_id"] == grading_id
-    }
-    return {task_id for task_id, fault in newest.items() if fault}
 
 
 def trials(dataset: Dataset, grading_id: str) -> list[Row]:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
+from records.tables.episode_tables import ELSEWHERE
 from records.tables.schemas import Row
 from synth.rubrics.reading.messages import text_of
 
@@ -35,6 +36,12 @@ FILES_ALONE = {
 }
 """Beside the changes of real servers, which may keep something in their memory."""
 
+CHANGES_UNKNOWN = {
+    "note": "The conversation was recorded elsewhere, and nobody here knows what its calls "
+    "changed. Of what a call did its result alone tells."
+}
+"""In the place of the changes of a conversation that was imported."""
+
 
 class MaterialShown(NamedTuple):
     shown: dict[str, Any]
@@ -50,11 +57,13 @@ def material_of(
     the agent was offered."""
     instructions, transcript = instructions_of(messages), transcript_of(messages, calls)
     offered, changes = tools_shown(tools), changes_of(calls)
-    is_on_server = any(call.get("executed_by") in ("mcp", "cassette") for call in calls)
+    executed_by = {call.get("executed_by") for call in calls}
+    notes = [FILES_ALONE] if executed_by & {"mcp", "cassette"} else []
+    notes += [CHANGES_UNKNOWN] if ELSEWHERE in executed_by else []
     shown = {
         "instructions": instructions,
         "tools": offered,
-        "changes": [*changes, FILES_ALONE] if is_on_server else changes,
+        "changes": [*changes, *notes],
         "transcript": as_read(transcript),
     }
     return MaterialShown(shown, quotable(instructions, offered, changes, transcript))
@@ -151,7 +160,7 @@ _CHANGE = ("op", "entity", "id", "before", "after")
 
 def _by_whom(call: Row) -> Iterator[tuple[dict[str, Any], list[Mapping[str, Any]]]]:
     """(who and what with, changes), in the order in which they came about."""
-    for made, changes in groupby(call["state_diff"], lambda c: (c.get("job"), c.get("at"))):
+    for made, changes in groupby(call["state_diff"] or (), lambda c: (c.get("job"), c.get("at"))):
         job, at = made
         if job is None:
             yield {"tool": call["name"], "by": call["actor"]}, list(changes)
@@ -236,6 +245,38 @@ def is_quoted(quote: str, said: Iterable[QuotableText], *, least: int = MIN_QUOT
         or (bool(parts) and parts_are and _in_order(parts, text.plain))
         for text in said
     )
+
+
+def places_of(quote: str, text: str) -> list[tuple[int, int]]:
+    """Where the quote stands in the text as it was written: (start, end) of each of its parts, in
+    order; none where it does not stand there. Spacing counts for nothing here, since a text may be
+    shown in other lines than it was quoted from."""
+    bare, origins = _bare(text)
+    whole = "".join(_plain(quote).split())
+    parts = [whole] if whole and whole in bare else whole.split("...")
+    found, start = [], 0
+    for part in parts:
+        if not (wanted := part.strip("'")):
+            continue
+        if letters_in(wanted) < MIN_QUOTED or (place := bare.find(wanted, start)) < 0:
+            return []
+        start = place + len(wanted)
+        found.append((origins[place], origins[start - 1] + 1))
+    return found
+
+
+def _bare(text: str) -> tuple[str, list[int]]:
+    """The text as `_plain` makes it but without white space, and where each letter comes from."""
+    letters: list[str] = []
+    origins: list[int] = []
+    for place, letter in enumerate(text):
+        if letter == "\\" or (letter == "n" and text[place - 1 : place] == "\\"):
+            continue
+        for plain in letter.translate(_MARKS).casefold():
+            if not plain.isspace():
+                letters.append(plain)
+                origins.append(place)
+    return "".join(letters), origins
 
 
 def letters_in(text: str) -> int:

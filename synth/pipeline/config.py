@@ -64,7 +64,8 @@ class RunConfig(JudgedConfig):
     )
     STAGES: ClassVar[tuple[str, ...]] = STAGES
     DEFAULT_ROLES: ClassVar[dict[Role, RoleConfig]] = {
-        role: RoleConfig() for role in ("generator", "agent", "user", "simulator", "judge")
+        role: RoleConfig()
+        for role in ("generator", "agent", "user", "simulator", "judge", "embedder")
     }
 
     domains: tuple[str, ...] = ("all",)
@@ -102,7 +103,8 @@ class RunConfig(JudgedConfig):
 
     def roles_asked(self) -> dict[Role, RoleConfig]:
         """Those that the settings give something to do: no tool may be there that is played."""
-        return {role: own for role, own in self.roles.items() if role != "simulator" or self.plays}
+        asked = super().roles_asked()
+        return {role: own for role, own in asked.items() if role != "simulator" or self.plays}
 
     @property
     def plays(self) -> bool:

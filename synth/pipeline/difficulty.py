@@ -13,14 +13,15 @@ from typing import Any
 from records.digest import digest
 from records.reading.lookup import RowBy
 from records.tables.schemas import Row
+from synth.curation.candidates import CurationCandidate
+from synth.curation.stages import Decided
 from synth.engine.context import RunContext
 from synth.engine.plans import StageReport
 from synth.engine.run import Run
 from synth.engine.stages import Item, ItemResult, ShardContext, Stage, dropped
 from synth.episode.environment import OUTSIDE
 from synth.episode.tools.code_environments import is_code
-from synth.judging.curation import CurationCandidate
-from synth.judging.stages import GradingStage, Judged
+from synth.judging.stages import GradingStage
 from synth.pipeline.config import RunConfig
 from synth.pipeline.stages import OverCatalogue, RolloutStage, TaskStage
 from synth.tasks.difficulty import (
@@ -51,7 +52,7 @@ class DifficultyStage(OverCatalogue):
 
     def __init__(self, run: RunContext[RunConfig]) -> None:
         super().__init__(run)
-        self.judged = Judged(run)
+        self.judged = Decided(run)
 
     def plan(self) -> list[Item]:
         mine = set(self.run.ids_of("rollouts"))

@@ -106,7 +106,8 @@ def pilot_tasks(config: RunConfig, size: int) -> list[int]:
 async def make_pilot(run: Run[RunConfig], size: int) -> Pilot:
     """Make `size` of the run's tasks and all that hangs on them, up to the verdicts.
 
-    Curation looks at the whole run and asks no model: it is left to the run. Raises BudgetError
+    Curation looks at the whole run and asks an embedder at most, whose cost is not estimated: it is
+    left to the run. Raises BudgetError
     when the pilot does not fit; the same command goes on.
     """
     config, chosen = run.config, pilot_tasks(run.config, size)

@@ -17,6 +17,7 @@ from sandboxes.mcp.importing import look_twice, rows_of_looks
 from sandboxes.mcp.servers import ServerConfig
 from synth.catalogue.played_sources import write_environment
 from synth.catalogue.tool_judging import judged_by, verdicts_on
+from synth.curation.stages import CurationStage
 from synth.engine.context import RunContext
 from synth.engine.stages import Item, ItemResult, ShardContext, dropped
 from synth.episode.rollout import plan_rollouts, run_rollout
@@ -25,7 +26,7 @@ from synth.episode.tools.cassette import opening
 from synth.episode.tools.code_environments import code_environments
 from synth.episode.tools.simulator import SimulateConfig, simulation_identity
 from synth.episode.users.elicitation import PROMPT as FORM_PROMPT
-from synth.judging.stages import CalibrationStage, CurationStage, GradingStage
+from synth.judging.stages import CalibrationStage, GradingStage
 from synth.pipeline.config import RunConfig
 from synth.pipeline.filled_servers import starts_made
 from synth.pipeline.found_goals import goals_found, with_goals

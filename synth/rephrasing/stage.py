@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 from records.digest import digest
 from records.errors import ItemError
 from records.sizes import TOKEN_COUNTER, count_tokens
-from records.sources.stored_files import stored_files
 from records.store.commits import ItemStatus, failed
 from records.tables.schemas import Row
 from records.tables.splits import own_split
 from synth.engine.run import Run
 from synth.engine.stages import Item, ItemResult, ShardContext, dropped
+from synth.matching.evaluations import check_evaluations
 from synth.prompts.templates import version_of
 from synth.rephrasing.exact.faults import EXACT_VERSION
 from synth.rephrasing.fidelity.choice import CHOICE_VERSION
@@ -328,6 +328,5 @@ def sources_of(config: RephraseConfig) -> list[TextSource]:
     """ConfigError for a source or an evaluation that cannot be read, and for a style or perspective
     that nobody knows."""
     Assigner(config)
-    for path in config.decontaminate:
-        stored_files(path, setting="decontaminate")
+    check_evaluations(config.decontaminate, setting="decontaminate")
     return [source_of(source) for source in config.sources]

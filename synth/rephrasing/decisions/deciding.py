@@ -18,12 +18,12 @@ from records.tables.schemas import Row
 from records.tables.splits import own_split
 from synth.engine.context import RunContext
 from synth.engine.stages import Item, ItemResult, ShardContext
+from synth.matching.similarity import near_repeats, sketch
 from synth.rephrasing.calibration.report import status_in
 from synth.rephrasing.decisions.gating import TABLE as GATES_TABLE
 from synth.rephrasing.decisions.gating import gates_in
 from synth.rephrasing.decisions.measuring import TABLE as MEASUREMENTS
 from synth.rephrasing.decisions.measuring import WHOLE, measured_by
-from synth.rephrasing.decisions.similarity import near_repeats, sketch
 from synth.rephrasing.fidelity.checks import flags_of, verdict
 from synth.rephrasing.fidelity.part_judge import VERDICTS, judge_id_of
 from synth.rephrasing.writing.config import RephraseConfig

@@ -1,36 +1,25 @@
 """Which texts hold a piece of an evaluation: a run of so many words that both have.
 
-Words are compared without case and punctuation. Only hashes of the runs are kept, 8 bytes each: a
-chance match of 64 bits among a billion runs and as many of evaluations is one in twenty.
+Only hashes of the runs are kept, 8 bytes each (`synth.matching.word_runs`).
 """
 
 import hashlib
-import re
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from records.digest import digest
 from records.errors import ConfigError
-from synth.rephrasing.sources.evaluations import evaluation_texts
+from synth.matching.evaluations import evaluation_texts
+from synth.matching.word_runs import Hashes, word_runs
 from synth.rephrasing.writing.config import RephraseConfig
 
 IN_EVALUATION = "in_evaluation"
 """The reason of a document that shares a run of words with an evaluation."""
 
-_SPACELESS = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
-_WORD = re.compile(rf"[{_SPACELESS}]|[^\W_{_SPACELESS}]+")
-"""A word; of scripts that write no spaces each character is one."""
-
-_FACTOR = np.uint64(0x9E3779B97F4A7C15)
-"""Odd, so that each word of a run counts in all 64 bits; of the golden ratio."""
-
 _MERGED = 1 << 20
 """Runs that are collected before they are sorted in."""
-
-Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 
 
 class SharedRun(NamedTuple):
@@ -46,7 +35,9 @@ class Decontaminator:
     def __init__(self, paths: Sequence[str], *, words: int) -> None:
         self._words = words
         self._known = _sorted_hashes(
-            _hashes(text, words)[0] for path in paths for text in evaluation_texts(path)
+            word_runs(text, words).hashes
+            for path in paths
+            for text in evaluation_texts(path, setting="decontaminate")
         )
         if paths and not len(self._known):
             raise ConfigError(
@@ -67,7 +58,7 @@ class Decontaminator:
 
     def found(self, text: str) -> SharedRun | None:
         """The first run of the text that an evaluation has, with those that overlap it."""
-        hashes, spans = _hashes(text, self._words)
+        hashes, spans = word_runs(text, self._words)
         if not len(hashes) or not len(self._known):
             return None
         at = np.minimum(np.searchsorted(self._known, hashes), len(self._known) - 1)
@@ -85,25 +76,6 @@ class Decontaminator:
 def decontaminator_of(config: RephraseConfig) -> Decontaminator:
     """Of the evaluations that a run names."""
     return Decontaminator(config.decontaminate, words=config.decontaminate_words)
-
-
-def _hashes(text: str, words: int) -> tuple[Hashes, list[tuple[int, int]]]:
-    """Of each run of `words` words, and where each word stands."""
-    found = [(match.group().lower(), match.span()) for match in _WORD.finditer(text)]
-    spans = [span for _, span in found]
-    if len(found) < words:
-        return np.empty(0, np.uint64), spans
-    of_word = np.array([_hash(word) for word, _ in found], np.uint64)
-    runs = len(found) - words + 1
-    hashes = np.zeros(runs, np.uint64)
-    for offset in range(words):
-        hashes = hashes * _FACTOR + of_word[offset : offset + runs]
-    return hashes, spans
-
-
-@lru_cache(maxsize=1 << 16)
-def _hash(word: str) -> int:
-    return int.from_bytes(hashlib.blake2b(word.encode(), digest_size=8).digest(), "little")
 
 
 def _sorted_hashes(many: Iterator[Hashes]) -> Hashes:

@@ -10,17 +10,10 @@ from typing import Any, BinaryIO, Protocol
 import pyarrow.parquet as pq
 
 from records.errors import ConfigError
-from records.sources.stored_files import StoredFile
+from records.sources.stored_files import BATCH_ROWS, PAGES_BYTES, StoredFile
 from synth.rephrasing.sources.rows import RowReader, text_of
 from synth.rephrasing.sources.texts import BadRow, SourceRow, SourceText
 from synth.rephrasing.writing.config import SourceConfig
-
-BATCH_ROWS = 64
-"""Of Parquet, read together; some texts are large."""
-
-PAGES_BYTES = 1 << 20
-"""Of a column, read ahead: without a bound Parquet reads a row group's column as a whole, and there
-are files of several gigabytes that are one row group."""
 
 SEGMENT_BYTES = 1 << 16
 """Plain text is read in segments of about so many bytes, each to the end of a paragraph."""

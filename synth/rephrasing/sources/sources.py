@@ -4,7 +4,7 @@ from pathlib import Path
 
 from records.errors import ConfigError
 from records.sources.data_sets import is_saved
-from records.sources.stored_files import FORMATS_SAID, exists, is_remote
+from records.sources.stored_files import exists, formats_said, is_remote
 from synth.rephrasing.sources.built_in import CPython, MathsProblems
 from synth.rephrasing.sources.files import Files
 from synth.rephrasing.sources.tables import DataSet
@@ -33,7 +33,7 @@ def source_of(config: SourceConfig) -> TextSource:
     if is_remote(config.path) or exists(config.path):
         return Files(config)
     raise ConfigError(
-        f"sources.path = {config.path!r} is neither a {FORMATS_SAID}, a folder of such files, a "
+        f"sources.path = {config.path!r} is neither a {formats_said()}, a folder of such files, a "
         "pattern that finds some, an address such as s3://bucket/folder, a data set saved on disk "
         f"nor one of {', '.join(BUILT_IN)}; a name on the Hugging Face hub wants "
         'format = "datasets"'

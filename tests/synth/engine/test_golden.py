@@ -11,21 +11,22 @@ from typing import Any
 
 from records.store.journal import ShardJournal
 from records.tables.schemas import Row
+from synth.curation import deciding
+from synth.curation.settings.config import CurationConfig
 from synth.episode import rollout
 from synth.episode.rollout import RolloutConfig, plan_rollouts, run_rollout
 from synth.episode.tools import code_environments as worlds
-from synth.judging import curation, grading
-from synth.judging.curation import CurationConfig
+from synth.judging import grading
 from synth.llm.client import LLM
 from synth.llm.gateway import Gateway
 from synth.pipeline import stages as pipeline
 from tests.synth.authors import FIXED_GENERATOR
 from tests.synth.clinic import CANCEL, DOMAIN, FIND, TASK, calls, catalogue, says
+from tests.synth.curation.curated import curate
+from tests.synth.curation.test_deciding import TASK as CURATED_TASK
+from tests.synth.curation.test_deciding import calls_of, trajectory, verdicts_of
 from tests.synth.golden import assert_golden
 from tests.synth.judging.answers import judgement
-from tests.synth.judging.curated import curate
-from tests.synth.judging.test_curation import TASK as CURATED_TASK
-from tests.synth.judging.test_curation import calls_of, trajectory, verdicts_of
 from tests.synth.judging.test_grading import EPISODES, graded
 from tests.synth.rollout_work import STORMY
 from tests.synth.scripted import ScriptedApp
@@ -116,4 +117,4 @@ def test_golden_curation() -> None:
         "failed_unsupported_claims",
         "max_turns",
     }
-    assert_golden(GOLDEN / "curation.yaml", curation.STAGE_VERSION, rows)
+    assert_golden(GOLDEN / "curation.yaml", deciding.STAGE_VERSION, rows)

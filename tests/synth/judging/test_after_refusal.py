@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from records.tables.schemas import Row
+from synth.curation.candidates import CurationCandidate, candidate_of
 from synth.engine.stages import Item
 from synth.episode.environment import EpisodeConfig
 from synth.episode.tools.fault_injection import FaultInjectionConfig
-from synth.judging.curation import CurationCandidate, candidate_of
 from synth.judging.grading import grade
 from tests.synth.clinic import CANCEL, TASK, TOOLS, calls, catalogue, environment, play, says
 from tests.synth.judging.test_panel import judgement

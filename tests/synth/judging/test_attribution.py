@@ -10,15 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from records.tables.schemas import Row
+from synth.curation.candidates import SPOILED, CurationCandidate, candidate_of
+from synth.curation.deciding import CurationRules, decide_all
 from synth.episode.endings import FILTERED, OUTSIDE
 from synth.judging.attribution import DROP_REASONS
-from synth.judging.curation import (
-    SPOILED,
-    CurationCandidate,
-    CurationConfig,
-    candidate_of,
-    decide_all,
-)
 from synth.judging.review import ReviewedEpisode, review
 from synth.rubrics.criteria import Rubric
 from tests.synth.judging.test_panel import judgement
@@ -323,7 +318,7 @@ def test_every_rejected_row_and_no_accepted_one_has_somebody(
         simulations=(simulated(0, state_match=state_match),),
         cause=cause,
     )
-    (row,) = decide_all([candidate], grading_id="g", config=CurationConfig())
+    (row,) = decide_all([candidate], CurationRules("g"))
     assert (row["attributed_to"] is None) == row["accepted"]
     if row["drop_reason"] in DROP_REASONS.values():
         assert row["attributed_to"] != "agent"

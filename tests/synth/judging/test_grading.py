@@ -28,8 +28,8 @@ from tests.synth.clinic import (
     play,
     says,
 )
+from tests.synth.curation.curated import curate
 from tests.synth.judging.answers import judgement
-from tests.synth.judging.curated import curate
 from tests.synth.judging.perturbation_work import asked_for
 from tests.synth.scripted import ROLES, ScriptedApp, model
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from records.tables.schemas import Row
-from synth.judging.curation import CurationCandidate, candidate_of
+from synth.curation.candidates import CurationCandidate, candidate_of
 from synth.judging.decision import DecisionConfig, decide_rows
 from synth.judging.grading import Recorded
 from synth.judging.panel import AgentModels, is_self_judged

@@ -6,10 +6,10 @@ import pytest
 
 from records.tables.schemas import Row
 from records.tables.tables import TABLES
+from synth.curation.candidates import CurationCandidate
 from synth.judging.attribution import Party
-from synth.judging.curation import CurationCandidate
 from synth.pipeline.difficulty import measured
-from tests.synth.judging.test_band import attempt
+from tests.synth.curation.test_band import attempt
 
 TASK = {"task_id": "t", "round": None, "parent_task_id": None, "operator": None, "split": "train"}
 

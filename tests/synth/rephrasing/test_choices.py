@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from records.errors import ConfigError
-from synth.rephrasing.decisions.similarity import near_repeats, shingles, sketch
+from synth.matching.similarity import near_repeats, shingles, sketch
 from synth.rephrasing.writing.assignment import Assigner
 from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
 from synth.rephrasing.writing.genres import genres

@@ -63,6 +63,11 @@ def test_each_layer_wins_over_those_below_it(vendor: str) -> None:
     assert (changed.profile.seed, changed.profile.structured) == (True, "json_object")
 
 
+def played_at(config: JobConfig) -> set[str]:
+    """Addresses of the roles that take part in conversations."""
+    return {own.base_url for role, own in config.roles.items() if role != "embedder"}
+
+
 def test_all_holds_for_every_role_of_a_conversation_and_not_for_vectors() -> None:
     config = of(RephraseConfig, f"roles.all.base_url={HERE}", "align=embedder")
     assert [name for name, own in config.roles.items() if not own.is_offline] == [
@@ -71,7 +76,7 @@ def test_all_holds_for_every_role_of_a_conversation_and_not_for_vectors() -> Non
         "generator",
     ]
     hosted = of(RunConfig, f"roles.all.base_url={HERE}")
-    assert {own.base_url for own in hosted.roles.values()} == {HERE}
+    assert played_at(hosted) == {HERE}
     hosted.check_roles()
 
 
@@ -126,7 +131,7 @@ def test_a_change_of_all_reaches_what_is_recorded() -> None:
     values = RunConfig.changed(recorded.model_dump(mode="json"), changes, {})
     changed = of(RunConfig, **values)
     assert changed.stage_seconds == {}
-    assert {own.base_url for own in changed.roles.values()} == {THERE}
+    assert played_at(changed) == {THERE}
     assert (changed.roles["judge"].temperature, changed.roles["judge"].max_in_flight) == (0.1, 4)
     assert changed.run_id == recorded.run_id
 

@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Callable, Iterator, Sequence
 from zlib import crc32
 
+from synth.matching.word_runs import CharSpan
 from tool_specs.coverage.duplicates import Shingles, jaccard
 
 BANDS, ROWS = 12, 5
@@ -83,3 +84,25 @@ def _candidates(sketches: Sequence[bytes]) -> Iterator[tuple[int, int]]:
             yield from ((number, earlier) for earlier in there)
             if len(there) < COMPARED:
                 there.append(number)
+
+
+def shared_spans(one: str, other: str) -> tuple[list[CharSpan], list[CharSpan]]:
+    """Where the 3-grams that both texts have stand in each; what touches is one span."""
+    both = shingles(one) & shingles(other)
+    return _spans_of(one, both), _spans_of(other, both)
+
+
+def _spans_of(text: str, wanted: Shingles) -> list[CharSpan]:
+    words = [(match.group().lower(), match.span()) for match in _WORD.finditer(text)]
+    spans: list[CharSpan] = []
+    last = -1  # number of the word behind the last span
+    for at in range(len(words) - GRAM + 1):
+        if tuple(word for word, _ in words[at : at + GRAM]) not in wanted:
+            continue
+        end = words[at + GRAM - 1][1][1]
+        if at <= last:
+            spans[-1] = (spans[-1][0], end)
+        else:
+            spans.append((words[at][1][0], end))
+        last = at + GRAM
+    return spans

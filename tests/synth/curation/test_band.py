@@ -2,7 +2,9 @@
 
 from records.digest import digest
 from records.tables.schemas import Row
-from synth.judging.curation import CurationCandidate, CurationConfig, decide_all
+from synth.curation.candidates import CurationCandidate
+from synth.curation.deciding import CurationRules, decide_all
+from synth.curation.settings.config import CurationConfig
 
 
 def attempt(
@@ -42,7 +44,7 @@ def reasons(faulty: tuple[str, ...] = (), **config: object) -> dict[str, list[st
 
 def decided(faulty: tuple[str, ...] = (), **config: object) -> list[Row]:
     settings = CurationConfig.model_validate(config)
-    return decide_all(ATTEMPTS, grading_id="g", config=settings, faulty=faulty)
+    return decide_all(ATTEMPTS, CurationRules("g", settings, faulty=faulty))
 
 
 def test_what_another_run_s_agent_passes_is_not_faulty() -> None:
@@ -54,7 +56,7 @@ def test_what_another_run_s_agent_passes_is_not_faulty() -> None:
 def test_one_attempt_alone_is_no_rate() -> None:
     alone = [attempt("alone", 0, passes=True)]
     settings = CurationConfig.model_validate({"band": [0.2, 0.8]})
-    [row] = decide_all(alone, grading_id="g", config=settings, faulty=())
+    [row] = decide_all(alone, CurationRules("g", settings))
     assert row["accepted"]
 
 
@@ -81,7 +83,7 @@ def test_attempts_that_ended_outside_the_agents_reach_measure_nothing() -> None:
     ends = [attempt("t", i, passes=i == 0, reason="user_done") for i in range(2)]
     spoiled = [attempt("t", i, passes=False, reason="infra_error") for i in range(2, 9)]
     config = CurationConfig(band=(0.4, 0.6))
-    rows = decide_all([*ends, *spoiled], grading_id="g", config=config)
+    rows = decide_all([*ends, *spoiled], CurationRules("g", config))
     assert [row["drop_reason"] for row in rows].count(None) == 1
 
 

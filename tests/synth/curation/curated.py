@@ -4,7 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from records.tables.schemas import Row
-from synth.judging.curation import CurationConfig, candidate_of, decide_all
+from synth.curation.candidates import candidate_of
+from synth.curation.deciding import CurationRules, decide_all
+from synth.curation.settings.config import CurationConfig
 
 
 def curate(
@@ -28,7 +30,7 @@ def curate(
         )
         for t in trajectories
     )
-    return decide_all((c for c in candidates if c), grading_id=grading_id, config=config)
+    return decide_all((c for c in candidates if c), CurationRules(grading_id, config))
 
 
 def _by_trajectory(rows: Iterable[Row]) -> defaultdict[str, list[Row]]:

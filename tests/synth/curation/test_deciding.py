@@ -8,16 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from records.tables.tables import TABLES
+from synth.curation.candidates import candidate_of, first_words
+from synth.curation.quotas import sequence_quota
+from synth.curation.settings.config import CurationConfig
+from synth.curation.turns import faulty_turns, train_turns
 from synth.episode.tools.code_environments import CODE_DOMAIN
-from synth.judging.curation import (
-    CurationConfig,
-    candidate_of,
-    first_words,
-    sequence_quota,
-    train_turns,
-)
 from synth.judging.decision import DecisionConfig
-from tests.synth.judging.curated import curate
+from tests.synth.curation.curated import curate
 
 RUBRIC = {
     "pass_threshold": 0.7,
@@ -362,7 +359,7 @@ def test_loss_is_on_what_the_agent_wrote_but_its_mistakes():
         for i in range(4)
     ]
     calls[3]["injected_outcome"] = "rate_limit"
-    flags = train_turns(messages, calls)
+    flags = train_turns(messages, faulty_turns(messages, calls))
     assert [i for i, flag in enumerate(flags) if flag] == [2, 7, 9]
 
 

@@ -1,0 +1,177 @@
+"""The evaluations that a run names, and which text shares a run of words or a passage with one.
+
+Runs of words are found by their hashes. Passages are found by sketches and decided by the word
+3-grams themselves: an evaluation with other names in it still shares those between the names. What
+says the same in other words is neither's to find (`synth.curation.embedding`).
+"""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from records.digest import digest
+from records.errors import ConfigError
+from synth.curation.passages import PassageKind, evaluation_parts, passages_in
+from synth.curation.settings.config import DecontaminationConfig
+from synth.matching.evaluations import evaluation_rows
+from synth.matching.similarity import BINS, shared_spans, shingles, sketch
+from synth.matching.word_runs import CharSpan, word_runs
+from tool_specs.coverage.duplicates import Shingles, jaccard
+
+SETTING = "curation.decontamination.files"
+
+INDEX_VERSION = 1
+"""Raised when the same texts would be found otherwise."""
+
+MARGIN = 0.2
+"""How far below the similarity an estimate by `BINS` bins may lie: three standard deviations."""
+
+REMEMBERED = 1 << 11
+"""Texts whose leaks are kept: prompts and tools are those of many trajectories."""
+
+LeakMethod = Literal["ngrams", "minhash", "embedder"]
+
+
+class EvaluationText(NamedTuple):
+    """A string of an evaluation, or a passage of one."""
+
+    file: str
+    item: int
+    """Number of the row in the file."""
+    kind: PassageKind
+    text: str
+
+    @property
+    def evaluation_id(self) -> str:
+        return digest("evaluation", *self)
+
+
+class Leak(NamedTuple):
+    """What a text shares with an evaluation."""
+
+    method: LeakMethod
+    score: float
+    """Words of the shared run, Jaccard similarity, or cosine."""
+    evaluation: EvaluationText
+    spans: Sequence[CharSpan] = ()
+    """Characters of the text that both have."""
+    evaluation_spans: Sequence[CharSpan] = ()
+
+
+class EvaluationIndex:
+    """ConfigError for a file that cannot be read, and where nothing of the files can be found."""
+
+    def __init__(self, config: DecontaminationConfig) -> None:
+        self._config = config
+        texts = sorted(set(_texts(config.files)))
+        self.passages = sorted(
+            {one._replace(text=passage) for one in texts for passage in _passages(one)}
+        )
+        self._texts = texts
+        self._runs = [word_runs(one.text, config.words) for one in texts]
+        self.num_too_short = sum(
+            not len(runs.hashes) and not _passages(one)
+            for one, runs in zip(texts, self._runs, strict=True)
+        )
+        if self.num_too_short == len(texts):
+            raise ConfigError(
+                f"{SETTING}: no text of {', '.join(config.files)} is long enough to be found: "
+                f"{config.words} words (curation.decontamination.words); give other files"
+            )
+        hashes = np.concatenate([runs.hashes for runs in self._runs])
+        owners = [(n, at) for n, runs in enumerate(self._runs) for at in range(len(runs.hashes))]
+        self._known, first = np.unique(hashes, return_index=True)
+        self._owners = [owners[at] for at in first.tolist()]
+        self._sketches = np.frombuffer(
+            b"".join(sketch(one.text) for one in self.passages), np.uint32
+        ).reshape(-1, BINS)
+        self._is_tool = np.array([one.kind == "tool" for one in self.passages], bool)
+        self._shingles: list[Shingles] = [shingles(one.text) for one in self.passages]
+        self.remembered_leaks_in = lru_cache(REMEMBERED)(self.leaks_in)
+
+    @property
+    def version(self) -> str:
+        """Of what is looked for, and how."""
+        content = hashlib.sha256()
+        for one in self._texts:
+            content.update(repr(tuple(one)).encode())
+        rules = {k: v for k, v in self._config.identity().items() if k != "files"}
+        return digest("evaluations", INDEX_VERSION, content.hexdigest(), rules)
+
+    def leaks_in(self, text: str, kind: PassageKind, is_passage: bool) -> list[Leak]:
+        """The longest shared run, and the passage that is most alike. `remembered_leaks_in` is for
+        texts that come again."""
+        found = [self.shared_run(text)]
+        if is_passage:
+            # a tool is a passage however long it is, as those of evaluations are
+            passages = [text] if kind == "tool" else passages_in(text)
+            near = (self.near(one, kind) for one in passages)
+            best = max((leak for leak in near if leak), key=lambda leak: leak.score, default=None)
+            found.append(self._placed(text, best) if best else None)
+        return [leak for leak in found if leak]
+
+    def shared_run(self, text: str) -> Leak | None:
+        """The longest run of at least so many words that an evaluation has, the first of equals."""
+        hashes, spans = word_runs(text, self._config.words)
+        if not len(hashes) or not len(self._known):
+            return None
+        at = np.minimum(np.searchsorted(self._known, hashes), len(self._known) - 1)
+        shared = np.flatnonzero(self._known[at] == hashes).tolist()
+        best: tuple[int, int, int, int] | None = None
+        passed = -1
+        for start in shared:
+            if start <= passed:
+                continue
+            number, place = self._owners[int(at[start])]
+            theirs = self._runs[number].hashes
+            length = 1
+            while (
+                start + length < len(hashes)
+                and place + length < len(theirs)
+                and hashes[start + length] == theirs[place + length]
+            ):
+                length += 1
+            passed = start + length - 1
+            if best is None or length > best[0]:
+                best = (length, start, number, place)
+        if best is None:
+            return None
+        length, start, number, place = best
+        words = length + self._config.words - 1
+        own = (spans[start][0], spans[start + words - 1][1])
+        there = self._runs[number].spans
+        their = (there[place][0], there[place + words - 1][1])
+        return Leak("ngrams", float(words), self._texts[number], [own], [their])
+
+    def near(self, passage: str, kind: PassageKind) -> Leak | None:
+        """The passage of an evaluation that is most alike, if it is near."""
+        least = self._config.near_tools if kind == "tool" else self._config.near
+        own = np.frombuffer(sketch(passage), np.uint32)
+        agree = (self._sketches == own).sum(axis=1) >= (least - MARGIN) * BINS
+        candidates = np.flatnonzero(agree & (self._is_tool == (kind == "tool"))).tolist()
+        if not candidates:
+            return None
+        grams = shingles(passage)
+        score, place = max((jaccard(grams, self._shingles[n]), -n) for n in candidates)
+        if score < least:
+            return None
+        return Leak("minhash", score, self.passages[-place])
+
+    @staticmethod
+    def _placed(text: str, leak: Leak) -> Leak:
+        ours, theirs = shared_spans(text, leak.evaluation.text)
+        return leak._replace(spans=ours, evaluation_spans=theirs)
+
+
+def _texts(files: Sequence[str]) -> Iterator[EvaluationText]:
+    for path in files:
+        for row in evaluation_rows(path, setting=SETTING):
+            for kind, text in evaluation_parts(row.value):
+                yield EvaluationText(row.file, row.number, kind, text)
+
+
+def _passages(one: EvaluationText) -> list[str]:
+    return [one.text] if one.kind == "tool" else passages_in(one.text)

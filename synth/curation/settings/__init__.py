@@ -1,0 +1,1 @@
+"""What curation is told."""

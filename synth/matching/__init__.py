@@ -1,0 +1,1 @@
+"""Texts compared with one another and with evaluations: near-duplicates, shared runs of words."""

@@ -1,0 +1,179 @@
+"""The index of evaluations: it finds what the definitions say, whatever the file and its order."""
+
+import gzip
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from records.errors import ConfigError
+from synth.curation.evaluation_index import EvaluationIndex
+from synth.curation.passages import FEWEST_WORDS, passages_in
+from synth.curation.settings.config import DecontaminationConfig
+from synth.matching.similarity import shared_spans, shingles, words_of
+from tool_specs.coverage.duplicates import jaccard
+
+TASK = (
+    "You want to move your flight from Denver to Tampa to the next morning, but only if that costs "
+    "no more than 120 dollars, and you ask for an aisle seat."
+)
+TOOL = {
+    "name": "move_flight",
+    "description": "Moves a booked flight of a passenger to another day, for a fee if any.",
+    "parameters": {
+        "type": "object",
+        "properties": {"booking": {"type": "string", "description": "Number of the booking."}},
+    },
+}
+
+
+def index_of(*rows: Any, **values: Any) -> EvaluationIndex:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "bench.jsonl"
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return EvaluationIndex(DecontaminationConfig(files=(str(path),), **values))
+
+
+def runs_of(text: str, length: int) -> set[tuple[str, ...]]:
+    """The definition, of texts whose words are parted by spaces."""
+    words = text.split()
+    return {tuple(words[at : at + length]) for at in range(len(words) - length + 1)}
+
+
+def longest(text: str, known: list[str]) -> int:
+    """Words of the longest run that the text shares with a known one; by trying all."""
+    most = len(text.split())
+    return next(
+        (
+            n
+            for n in range(most, 0, -1)
+            if runs_of(text, n) & set().union(*(runs_of(k, n) for k in known))
+        ),
+        0,
+    )
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.lists(st.sampled_from("abcdefgh"), max_size=12).map(" ".join), max_size=3),
+    st.lists(st.sampled_from("abcdefgh"), max_size=14).map(" ".join),
+)
+def test_a_run_is_found_where_there_is_one_by_definition(known: list[str], text: str) -> None:
+    known = ["p q r s t u v w x y", *known]
+    found = index_of(*known, words=3).shared_run(text)
+    most = longest(text, known)
+    assert (found is not None) == (most >= 3)
+    if found is not None:
+        [(start, end)], [(begin, stop)] = found.spans, found.evaluation_spans
+        assert text[start:end] == found.evaluation.text[begin:stop]
+        assert 3 <= len(text[start:end].split()) == found.score <= most
+
+
+def test_the_longest_run_is_told_with_both_its_places() -> None:
+    index = index_of({"id": 1, "instruction": TASK}, {"id": 2, "instruction": "Something else."})
+    said = f"Hello there. {TASK.upper()} Thanks!"
+    found = index.shared_run(said)
+    assert found is not None
+    [(start, end)] = found.spans
+    assert said[start:end] == TASK.upper().rstrip(".")
+    assert (found.evaluation.file, found.evaluation.item) == ("bench.jsonl", 0)
+    assert found.score == len(words_of(TASK))
+
+
+WORDS = st.lists(st.sampled_from([f"w{n}" for n in range(25)]), min_size=8, max_size=30)
+
+
+@settings(max_examples=60)
+@given(st.lists(WORDS.map(" ".join), min_size=1, max_size=5), WORDS.map(" ".join))
+def test_the_nearest_passage_is_that_of_the_definition(known: list[str], text: str) -> None:
+    found = index_of(*known, near=0.3).near(text, "text")
+    best = max(jaccard(shingles(text), shingles(one)) for one in known)
+    if found is None:  # sketches may miss what is barely near
+        assert best < 0.45
+    else:
+        assert found.score == pytest.approx(best)
+        assert found.score >= 0.3
+
+
+def test_a_task_with_other_names_is_near_and_another_task_is_not() -> None:
+    index = index_of(TASK)
+    renamed = TASK.replace("Denver", "Oslo").replace("Tampa", "Lyon").replace("120", "95")
+    found = index.near(renamed, "text")
+    assert found is not None
+    assert found.evaluation.text == TASK
+    assert (
+        index.near("I would like to know when the library opens on Sunday mornings.", "text")
+        is None
+    )
+
+
+def test_the_shared_pieces_of_two_texts_are_the_same_words() -> None:
+    one, other = "a b c d E f g", "x A, b c d - y e f g"
+    ours, theirs = shared_spans(one, other)
+    assert [one[s:e] for s, e in ours] == [one], "what touches is one span"
+    assert [words_of(other[s:e]) for s, e in theirs] == [list("abcd"), list("efg")]
+
+
+def test_a_tool_is_compared_with_tools_however_it_is_written() -> None:
+    wrapped = {"tools": [{"type": "function", "function": TOOL}]}
+    mcp = {key: value for key, value in TOOL.items() if key != "parameters"}
+    for row in (TOOL, wrapped, mcp | {"inputSchema": TOOL["parameters"]}):
+        index = index_of(row)
+        [tool] = [one for one in index.passages if one.kind == "tool"]
+        assert index.near(tool.text, "tool") is not None
+        assert index.near(tool.text, "text") is None
+
+
+def test_files_of_each_kind_are_read(tmp_path: Path) -> None:
+    texts = [f"{TASK} Number {n} of the files that hold it." for n in range(6)]
+    (tmp_path / "a.md").write_text(texts[0])
+    (tmp_path / "b.json").write_text(json.dumps([{"x": {"y": [texts[1]]}}]))
+    (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(json.dumps(texts[2]).encode()))
+    pq.write_table(pa.table({"q": [texts[3]]}), tmp_path / "d.parquet")
+    (tmp_path / "e.txt").write_text(texts[4])
+    (tmp_path / "f.jsonl").write_text(json.dumps({"q": texts[5]}))
+    index = EvaluationIndex(DecontaminationConfig(files=(str(tmp_path),)))
+    assert {one.text for one in index.passages} == set(texts)
+    assert len({one.file for one in index.passages}) == len(texts)
+
+
+def test_the_order_of_files_and_their_folder_change_nothing(tmp_path: Path) -> None:
+    def made(folder: str, order: int) -> EvaluationIndex:
+        names = ("a.jsonl", "b.jsonl")[::order]
+        (tmp_path / folder).mkdir()
+        paths = [tmp_path / folder / name for name in names]
+        for path in paths:
+            path.write_text(json.dumps({"task": f"{path.name}: {TASK}"}))
+        return EvaluationIndex(DecontaminationConfig(files=tuple(map(str, paths))))
+
+    one, other = made("first", 1), made("second", -1)
+    assert one.version == other.version
+    assert one.leaks_in(TASK, "text", True) == other.leaks_in(TASK, "text", True)
+    assert index_of({"task": f"a.jsonl: {TASK}"}).version != one.version
+    assert index_of(TASK, near=0.4).version != index_of(TASK).version
+
+
+def test_evaluations_in_which_nothing_can_be_found_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(
+        ConfigError, match=r"curation\.decontamination\.files: no text of .* 10 words"
+    ):
+        index_of("too short")
+    with pytest.raises(ConfigError, match=r"curation\.decontamination\.files = .* holds no"):
+        EvaluationIndex(DecontaminationConfig(files=(str(tmp_path / "none.jsonl"),)))
+    (tmp_path / "cut.json").write_text('{"cut')
+    with pytest.raises(ConfigError, match=r"cut\.json cannot be read"):
+        EvaluationIndex(DecontaminationConfig(files=(str(tmp_path / "cut.json"),)))
+
+
+@given(st.text("ab \n", max_size=400))
+def test_passages_lose_no_long_piece_of_a_text(text: str) -> None:
+    passages = passages_in(text)
+    assert all(len(words_of(one)) >= FEWEST_WORDS for one in passages)
+    left = len(words_of(text)) - sum(len(words_of(one)) for one in passages)
+    assert 0 <= left < FEWEST_WORDS
