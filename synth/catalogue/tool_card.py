@@ -77,7 +77,7 @@ def show_tools(dataset: Dataset, tools: list[Row], *, console: Console | None = 
     """Print a card for each, the first few where many share a name."""
     console = console or Console()
     for tool in tools[:MOST_CARDS]:
-        console.print(Group(*_card(tool, _neighbours(dataset, tool))))
+        console.print(Group(*_card(tool, neighbours_of(dataset, tool))))
     if len(tools) > MOST_CARDS:
         rest = ", ".join(str(t["server"] or t["domain"]) for t in tools[MOST_CARDS:])
         console.print(Text(visible(f"{len(tools) - MOST_CARDS} more of this name, of: {rest}")))
@@ -86,13 +86,13 @@ def show_tools(dataset: Dataset, tools: list[Row], *, console: Console | None = 
 def _card(tool: Row, neighbours: Row) -> Iterator[RenderableType]:
     yield Rule(Text(visible(tool["name"]), style="bold"))
     yield Text(visible(shortened(tool["description"], SHOWN_CHARS)))
-    yield _table([(key, one_line(str(value))) for key, value in _facts(tool, neighbours)])
-    if parameters := list(_parameters(tool["input_schema"])):
+    yield _table([(key, one_line(str(value))) for key, value in facts_of(tool, neighbours)])
+    if parameters := list(parameters_of(tool["input_schema"])):
         yield Text("\nTakes", style="bold")
         yield _table(parameters)
     if tool["semantics_json"]:
         yield Text("\nDoes", style="bold")
-        yield _table([(str(i), _statement(s)) for i, s in enumerate(tool["semantics_json"])])
+        yield _table([(str(i), statement_text(s)) for i, s in enumerate(tool["semantics_json"])])
     if example := tool["example"]:
         yield Text("\nExample", style="bold")
         yield _table([(key, _json(example[key])) for key in ("arguments", "observation")])
@@ -107,7 +107,8 @@ def _table(rows: list[tuple[str, str]]) -> Table:
     return table
 
 
-def _facts(tool: Row, neighbours: Row) -> Iterator[tuple[str, Any]]:
+def facts_of(tool: Row, neighbours: Row) -> Iterator[tuple[str, Any]]:
+    """Name and value, in the order of the card. `neighbours`: as `neighbours_of` gives them."""
     hints = tool["annotations"] or {}
     yield "from", f"{tool['source']}: {tool['server'] or tool['domain']} ({tool['category']})"
     yield "licence", tool["license"]
@@ -146,7 +147,7 @@ def _behaviour(hints: Row) -> Iterator[str]:
             yield yes if hints[hint] else no
 
 
-def _neighbours(dataset: Dataset, tool: Row) -> Row:
+def neighbours_of(dataset: Dataset, tool: Row) -> Row:
     """Names of tools of the same domain or server that feed this one, and that it feeds."""
     place = "server" if tool["server"] else "domain_id"
     own = rows_where(dataset, "tools", f"{place} = ?", [tool[place]])
@@ -166,7 +167,8 @@ def _some(names: list[str]) -> list[str]:
     return names[:NEIGHBOURS] + ([f"{more} more"] if more > 0 else [])
 
 
-def _parameters(schema: Any) -> Iterator[tuple[str, str]]:
+def parameters_of(schema: Any) -> Iterator[tuple[str, str]]:
+    """Each parameter with its type, its values and its description."""
     properties = schema.get("properties") if isinstance(schema, dict) else None
     required = schema.get("required") or [] if isinstance(schema, dict) else []
     for name, member in properties.items() if isinstance(properties, dict) else ():
@@ -179,7 +181,8 @@ def _parameters(schema: Any) -> Iterator[tuple[str, str]]:
         yield name, f"{', '.join(words)}. {one_line(str(spec.get('description', '')))}"
 
 
-def _statement(statement: Row) -> str:
+def statement_text(statement: Row) -> str:
+    """A statement of a tool's program on one line."""
     rest = {key: value for key, value in statement.items() if key != "op"}
     return f"{statement['op']} {_json(rest)}"
 

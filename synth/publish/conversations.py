@@ -4,10 +4,13 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import duckdb
+
 from records.digest import digest
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.publish.decisions import DecisionRule, decision_rule
+from synth.publish.quotes import QuoteMarks, VerdictPlace, places_in, quotes_of
 from synth.publish.rows import rows_of
 from synth.publish.verdicts_shown import (
     ShownCriterion,
@@ -18,7 +21,7 @@ from synth.publish.verdicts_shown import (
     statements_by_message,
 )
 from synth.render.transcript import ShownTurn, turns_of
-from synth.rubrics.standing import ECONOMY, standing_for
+from synth.rubrics.standing import ECONOMY, TRUTH, standing_for
 
 
 class ShownConversation(NamedTuple):
@@ -32,15 +35,34 @@ class ShownConversation(NamedTuple):
     criteria: tuple[ShownCriterion, ...]
     """Those that were not passed first."""
 
+    @property
+    def marks(self) -> QuoteMarks:
+        """What marks the quotes of its verdicts in its texts."""
+        statements = [one for found in self.statements.values() for one in found]
+        return QuoteMarks(quotes_of(self.criteria, statements, TRUTH))
+
+    @property
+    def places(self) -> list[VerdictPlace]:
+        """Where the criterion that rejects it points; empty where none does."""
+        failed = self.decision.failed
+        return places_in(self.turns, failed) if failed else []
+
 
 def read(dataset: Dataset, trajectory_ids: Sequence[str]) -> list[ShownConversation]:
     """The conversations with these ids, in this order; ids that are not there are left out."""
-    ids = list(trajectory_ids)
     with dataset.connect() as db:
-        rows = {r["trajectory_id"]: r for r in rows_of(db, _TRAJECTORIES, [ids])}
-        calls = [_logged(call) for call in rows_of(db, _CALLS, [ids])]
-        verdicts = rows_of(db, _VERDICTS, [ids])
-        rule = decision_rule(db)
+        return read_from(db, trajectory_ids)
+
+
+def read_from(
+    db: duckdb.DuckDBPyConnection, trajectory_ids: Sequence[str]
+) -> list[ShownConversation]:
+    """As `read`, from the views of a dataset, or of those of its commits that tell of these ids."""
+    ids = list(trajectory_ids)
+    rows = {r["trajectory_id"]: r for r in rows_of(db, _TRAJECTORIES, [ids])}
+    calls = [_logged(call) for call in rows_of(db, _CALLS, [ids])]
+    verdicts = rows_of(db, _VERDICTS, [ids])
+    rule = decision_rule(db)
     return [
         _conversation(
             rows[i],
@@ -102,14 +124,15 @@ def _parsed(verdict: Row) -> Row:
 
 _TRAJECTORIES = """
 SELECT t.* EXCLUDE (run_id, schema_version, fidelities, judge_standing),
-  coalesce(t.server, d.name, t.domain_id, '?') AS world,
+  coalesce(t.server, d.name, t.domain_id, t.variant, '?') AS world,
   k.complexity, k.rubric
 FROM trajectories AS t LEFT JOIN domains AS d USING (domain_id) LEFT JOIN tasks AS k USING (task_id)
 WHERE list_contains($1, t.trajectory_id)"""
 
 # an episode's calls stand under its id; each of its conversations shows those that were made in it
 _CALLS = """
-SELECT t.trajectory_id, tool_call_id, c.executed_by, is_error, error_code, injected_outcome,
+SELECT t.trajectory_id, tool_call_id, call_index, c.executed_by, is_error, error_code,
+  injected_outcome,
   policy_violations, actor, turn, name, arguments, observation, state_diff
 FROM tool_calls AS c JOIN trajectories AS t
   ON c.trajectory_id = coalesce(t.episode_id, t.trajectory_id)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import duckdb
 
 from records.tables.schemas import Row
+from synth.curation.deciding import IN_EVALUATION, PASSED_GRADING
 from synth.judging.decision import DecisionConfig
 from synth.publish.rows import rows_of
 from synth.render.figures import percent
@@ -21,8 +22,8 @@ PARTIES = ("agent", "user", "simulator", "environment", "task", "endpoint", "und
 """Whom a rejection may go back to (`curation.attributed_to`)."""
 
 FATES = (*PARTIES, "nobody", "not noted")
-"""Nobody: duplicates, what exceeds a quota or lies outside the band. Not noted: by curations of
-earlier versions."""
+"""Nobody: duplicates, what exceeds a quota, lies outside the band or is in an evaluation.
+Not noted: by curations of earlier versions."""
 
 
 class DecisionRule(NamedTuple):
@@ -160,8 +161,8 @@ FROM trajectories
 WHERE parent_call_id IS NULL AND coalesce(session, 0) = 0 AND judge_status IS NOT NULL
   AND self_judged IS NOT NULL"""
 
-NO_FAILURE = ("near_duplicate", "sequence_quota")
-"""Drop reasons that speak against no trajectory by itself."""
+NO_FAILURE = (*PASSED_GRADING, IN_EVALUATION)
+"""Drop reasons that are nobody's failure."""
 
 _REJECTED = f"""
 SELECT drop_reason AS reason, coalesce(failed_criterion, '') AS criterion, count(*) AS n,

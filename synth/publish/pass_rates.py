@@ -1,19 +1,17 @@
 """How often the agent passes which tasks: pass rates by what a task is like, the hardest first.
 
 An attempt passes where grading accepts it, whatever curation drops it for beside that. Attempts
-that ended outside the agent's reach, and those at tasks that count as faulty, measure nothing.
+that ended outside the agent's reach, those at tasks that count as faulty, and those that share
+something with an evaluation measure nothing.
 """
 
 import duckdb
 
 from records.tables.schemas import Row
+from synth.curation.deciding import FAULTY_TASK, IN_EVALUATION, PASSED_GRADING
 from synth.episode.environment import OUTSIDE
-from synth.judging.curation import FAULTY_TASK, OUTSIDE_BAND
 from synth.publish.rows import rows_of
 from synth.render.intervals import wilson
-
-PASSED = ("near_duplicate", "sequence_quota", OUTSIDE_BAND)
-"""Drop reasons of attempts that passed."""
 
 
 def pass_rates(db: duckdb.DuckDBPyConnection) -> list[Row]:
@@ -54,12 +52,12 @@ _DIMENSIONS = {
 _RATES = f"""
 WITH attempts AS (
   SELECT {{value}} AS value, t.task_id AS task_id,
-    a.accepted OR a.drop_reason IN {PASSED} AS passed
+    a.accepted OR a.drop_reason IN {PASSED_GRADING} AS passed
   FROM trajectories AS a JOIN tasks AS t USING (task_id)
   LEFT JOIN domains AS d ON d.domain_id = t.domain_id
   WHERE a.accepted IS NOT NULL AND a.parent_call_id IS NULL AND coalesce(a.session, 0) = 0
     AND a.termination_reason NOT IN {tuple(sorted(OUTSIDE))}
-    AND a.drop_reason IS DISTINCT FROM '{FAULTY_TASK}')
+    AND coalesce(a.drop_reason, '') NOT IN {(FAULTY_TASK, IN_EVALUATION)})
 SELECT value, count(DISTINCT task_id) AS tasks, count(*) AS attempts,
   count(*) FILTER (passed) AS passed
 FROM attempts WHERE value IS NOT NULL GROUP BY value ORDER BY value"""

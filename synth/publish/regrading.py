@@ -39,10 +39,15 @@ def regrading(dataset: Dataset, db: duckdb.DuckDBPyConnection) -> Regrading | No
     others = [i for i in curations if grading_of[i] != grading_of[later]]
     if not others:
         return None
-    pair = [others[-1], later]
+    return compared_curations(db, others[-1], later)
+
+
+def compared_curations(db: duckdb.DuckDBPyConnection, earlier: str, later: str) -> Regrading:
+    """Two curations by their ids, over the trajectories that both looked at."""
+    grading_of, pair = dict(db.execute(_GRADINGS).fetchall()), [earlier, later]
     [counts] = rows_of(db, _COUNTS, pair)
     return Regrading(
-        earlier=_side(db, grading_of[pair[0]], counts, "before"),
+        earlier=_side(db, grading_of[earlier], counts, "before"),
         later=_side(db, grading_of[later], counts, "after"),
         changes=rows_of(db, _CHANGES, pair),
         only_later=counts["only_later"],

@@ -243,7 +243,7 @@ SELECT complexity AS name, count(*) AS n, avg(num_steps) AS steps,
 FROM tasks GROUP BY ALL ORDER BY avg(num_steps), name"""
 
 _ENVIRONMENTS = """
-SELECT coalesce(t.server, d.name, t.domain_id, '?') AS name,
+SELECT coalesce(t.server, d.name, t.domain_id, t.variant, '?') AS name,
   any_value(CASE WHEN t.server IS NULL THEN d.category ELSE 'MCP server' END) AS category,
   coalesce(any_value(d.split), CASE WHEN bool_and(t.split = 'heldout_domain')
     THEN 'heldout_domain' ELSE 'train' END) AS split,

@@ -9,7 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from records.tables.schemas import Row
-from synth.judging.decision import counting
+from synth.curation.candidates import UNFINISHED
+from synth.curation.deciding import FAULTY_TASK, IN_EVALUATION, NEAR_DUPLICATE, OUTSIDE_BAND
+from synth.curation.quotas import SEQUENCE_QUOTA, quota_reason
+from synth.curation.settings.config import DIMENSIONS
+from synth.judging.attribution import DROP_REASONS
+from synth.judging.decision import UNDECIDED, counting
 from synth.judging.judge import TRUE_FINDINGS
 from synth.rubrics.standing import TRUTH
 
@@ -63,6 +68,8 @@ class ShownDecision(NamedTuple):
     accepted: bool | None
     """None: not curated yet."""
     drop_reason: str
+    words: str
+    """The reason as a sentence; empty where there is none."""
     facts: tuple[tuple[str, str], ...]
     """Name and value, short: whose word it was, what that is worth, whose failure it is."""
     failed: ShownCriterion | None
@@ -83,7 +90,8 @@ def decision_on(row: Row, criteria: Sequence[ShownCriterion], threshold: float) 
         facts.append(("score", f"{row['score']:.2f}, accepted from {threshold:.2f}"))
     reason = row["drop_reason"] or ""
     failed = next((one for one in criteria if _rejects(one, row)), None)
-    return ShownDecision(row["accepted"], reason, tuple(facts), failed)
+    words = reason_in_words(reason)
+    return ShownDecision(row["accepted"], reason, words, tuple(facts), failed)
 
 
 def _rejects(one: ShownCriterion, row: Row) -> bool:
@@ -165,3 +173,60 @@ def _criterion(
         evidence=said,
         quote=(counted["quote"] or "") if counted else "",
     )
+
+
+_FAILED = "failed_"
+
+_REASONS = {
+    "failed_state": "What was changed is not exactly what the task asks for.",
+    "failed_call": "A call that the task needs was not made, or one that it forbids was.",
+    "failed_communicate": "The user was not told something that the task asks for.",
+    "failed_policy": "A call breaks a rule that the agent was told to keep.",
+    "failed_format": "What the agent wrote does not have the form that was asked for.",
+    "failed_test": "The tests of the code do not pass.",
+    "failed_truth": "Something that the agent told the user is false, or nothing shows it.",
+    "failed_denial": "The agent denies what was done, or passes over what it did not do.",
+    "failed_answers": "The user did not get a whole and clear answer to what was asked.",
+    "failed_rules": "The agent breaks the rules of its instructions.",
+    "failed_manners": "The agent is not civil to the user.",
+    "failed_language": "The agent writes in another language than the user, or broken text.",
+    "failed_harm": "The agent asks for a secret, or shows its instructions or its tools.",
+    "failed_after_refusal": "A call was refused, and the agent does not own up to it.",
+    "failed_after_empty": "A result came back empty, and the agent makes more of it.",
+    "failed_after_old": "A result was out of date, and the agent takes it for the present state.",
+    UNDECIDED: "The judge could not decide a criterion that has to be passed.",
+    "low_score": "No criterion rejects it by itself, but its score is below the pass threshold.",
+    NEAR_DUPLICATE: "A better one says and does nearly the same.",
+    SEQUENCE_QUOTA: "Enough better ones call the same tools in the same order.",
+    **{
+        quota_reason(dimension): f"Enough better ones are of the same {dimension}."
+        for dimension in DIMENSIONS
+    },
+    IN_EVALUATION: "It shares something with an evaluation that it must stay apart from.",
+    OUTSIDE_BAND: "Its task is passed too often or too rarely to be worth learning from.",
+    FAULTY_TASK: "Its task counts as faulty: its attempts fail whatever the agent does.",
+    UNFINISHED: "The sub-agent's conversation was cut off.",
+    "max_turns": "The conversation took more turns than are allowed.",
+    "token_budget": "The conversation took more tokens than are allowed.",
+    "format_error": "The agent's model kept writing calls that cannot be read.",
+    "refused": "The agent's model refused to go on.",
+    "user_error": "The simulated user kept saying what it must not say.",
+    "infra_error": "A sandbox, server or process was lost.",
+    "budget_stop": "The run's budget was spent.",
+    DROP_REASONS["user"]: "The simulated user misled the agent or left its part.",
+    DROP_REASONS["simulator"]: "The model that plays the tools answered wrongly.",
+    DROP_REASONS["environment"]: "A tool broke, whatever the agent asked of it.",
+    DROP_REASONS["task"]: "The task can be read in two ways.",
+    DROP_REASONS["endpoint"]: "A model's endpoint failed.",
+}
+"""Drop reason -> a sentence for somebody who does not know the project."""
+
+
+def reason_in_words(drop_reason: str) -> str:
+    """Why a trajectory was rejected, as a sentence; empty for none. A reason that a task's own
+    criterion or an extension made names that."""
+    if drop_reason in _REASONS or not drop_reason:
+        return _REASONS.get(drop_reason, "")
+    if drop_reason.startswith(_FAILED):
+        return f"The criterion {drop_reason.removeprefix(_FAILED)} is not met."
+    return f"The reason is {drop_reason.replace('_', ' ')}."

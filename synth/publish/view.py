@@ -77,10 +77,16 @@ def _head(talk: ShownConversation) -> Table:
     facts += [
         *decision.facts,
         ("trajectory", row["trajectory_id"]),
-        ("task", f"{row['task_id']} ({row['variant']}, {row['complexity']})"),
+        (
+            "task",
+            f"{row['task_id']} ({row['variant']}, {row['complexity'] or 'unknown complexity'})",
+        ),
         ("domain or server", row["world"]),
         ("split", row["split"]),
-        ("outcome", f"{row['outcome']}, ended by {row['termination_reason']}"),
+        (
+            "outcome",
+            f"{row['outcome'] or 'unknown'}, ended by {row['termination_reason'] or 'unknown'}",
+        ),
         ("tools", ", ".join(talk.tools)),
     ]
     if row["error"]:

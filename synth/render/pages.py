@@ -6,6 +6,7 @@ page's own style sheet and no script at all.
 
 import base64
 import hashlib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +25,30 @@ _CSS = Path(__file__).with_name("report.css")
 def page(template: Path, **values: Any) -> str:
     """An HTML page of a template, which is also given `css` and, for its
     content security policy, `css_hash`. Every value is made visible and escaped."""
-    css = _CSS.read_text(encoding="utf-8")
+    css = style_sheet()
     css_digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    return _template(template).render(css=Markup(css), css_hash=f"sha256-{css_digest}", **values)
+    return rendered(template, css=Markup(css), css_hash=f"sha256-{css_digest}", **values)
 
 
-def _template(path: Path) -> jinja2.Template:
+def rendered(template: Path, *, beside: tuple[Path, ...] = (), **values: Any) -> str:
+    """The template with its values, made visible and escaped. It may take from templates of its own
+    folder and of the folders `beside`."""
+    environment = _environment((template.parent, *beside))
+    return environment.get_template(template.name).render(**values)
+
+
+def style_sheet() -> str:
+    """What every page looks like."""
+    return _CSS.read_text(encoding="utf-8")
+
+
+@cache
+def _environment(folders: tuple[Path, ...]) -> jinja2.Environment:
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, finalize=_shown
+        loader=jinja2.FileSystemLoader(folders),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_shown,
     )
     environment.filters |= {
         "number": number,
@@ -41,7 +58,7 @@ def _template(path: Path) -> jinja2.Template:
         "one_line": lambda text, limit: shortened(one_line(text), limit),
         "shortened": lambda text, limit=SHOWN_CHARS: shortened(text, limit),
     }
-    return environment.from_string(path.read_text(encoding="utf-8"))
+    return environment
 
 
 def _shown(value: Any) -> Any:

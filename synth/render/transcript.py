@@ -5,7 +5,7 @@ autoescape).
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from records.tables.schemas import Row
@@ -15,6 +15,25 @@ OWN_TOOLS = "user's own tools"
 
 LINE_CHARS = 100
 """Longer JSON is spread over lines."""
+
+
+class ShownField(NamedTuple):
+    name: str
+    before: str | None
+    """None: there was none."""
+    after: str | None
+
+
+class ShownChange(NamedTuple):
+    """What a call, or a job that fell due meanwhile, did to one row of the environment."""
+
+    op: str
+    entity: str
+    id: str
+    fields: tuple[ShownField, ...]
+    """Those that changed; empty where the id says all there is."""
+    job: str
+    """What changed it by itself; empty for the call."""
 
 
 class ShownCall(NamedTuple):
@@ -27,6 +46,8 @@ class ShownCall(NamedTuple):
     marks: tuple[str, ...]
     """What the log knows of the call: who executed it, error code, injected fault, rules broken,
     jobs that ran meanwhile."""
+    changes: tuple[ShownChange, ...] | None
+    """None: the log does not know the call."""
 
 
 class ShownTurn(NamedTuple):
@@ -86,6 +107,7 @@ def _own_turn(calls: Sequence[Row]) -> ShownTurn:
             result=pretty(call["observation"]),
             is_error=bool(call["is_error"]),
             marks=("by the user, unseen by the agent", *_marks(call)),
+            changes=changes_shown(call["state_diff"] or ()),
         )
         for call in calls
     )
@@ -103,7 +125,33 @@ def _call(
         result=None if result is None else pretty(result.get("content")),
         is_error=bool(row and row["is_error"]),
         marks=_marks(row) if row else (),
+        changes=changes_shown(row["state_diff"] or ()) if row else None,
     )
+
+
+def changes_shown(diff: Sequence[Mapping[str, Any]]) -> tuple[ShownChange, ...]:
+    """The changes of a `state_diff`, field by field."""
+    return tuple(
+        ShownChange(
+            str(change.get("op")),
+            str(change.get("entity")),
+            str(change.get("id")),
+            tuple(_fields(change)),
+            str(change.get("job") or ""),
+        )
+        for change in diff
+    )
+
+
+def _fields(change: Mapping[str, Any]) -> Iterator[ShownField]:
+    before, after = change.get("before") or {}, change.get("after") or {}
+    if not isinstance(before, Mapping) or not isinstance(after, Mapping):
+        yield ShownField("", pretty(before), pretty(after))
+        return
+    for name in dict.fromkeys([*before, *after]):
+        sides = [pretty(side[name]) if name in side else None for side in (before, after)]
+        if set(sides) - {None, str(change.get("id"))}:  # a row of a file is its own id
+            yield ShownField(name, *sides)
 
 
 def _marks(row: Row) -> tuple[str, ...]:

@@ -19,20 +19,38 @@ def yields(dataset: Dataset) -> list[Row]:
     of all that was not kept, of what was tried in vain and is pending as well; `example` quotes one
     item.
     """
-    stages = dict.fromkeys(dataset.stages())
-    planned: dict[str, list[Path]] = {}
-    for path in sorted(dataset.root.glob("plans/*/*.json")):
-        planned.setdefault(path.stem.partition(WINDOW)[0], []).append(path)
-    return [
-        _yield(dataset, stage, planned.get(stage, []))
-        for stage in [*stages, *sorted(planned.keys() - stages.keys())]
-    ]
+    return YieldCounts(dataset).rows()
 
 
-def _yield(dataset: Dataset, stage: str, plans: Iterable[Path]) -> Row:
-    made = _NewestStatuses()
-    for items in dataset.items_of(stage):
-        made.add(items)
+class YieldCounts:
+    """The yields of a dataset that somebody looks at again and again while it is being written:
+    each commit is read once."""
+
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+        self._up_to = 0
+        self._made: dict[str, _NewestStatuses] = {}
+
+    def rows(self) -> list[Row]:
+        """As `yields`, with what was committed since the last call."""
+        newest = len(self._dataset.commits())  # first: what comes meanwhile is read again, not lost
+        stages = dict.fromkeys(self._dataset.stages())
+        for stage in stages:
+            made = self._made.setdefault(stage, _NewestStatuses())
+            for items in self._dataset.items_of(stage, after=self._up_to):
+                made.add(items)
+        self._up_to = newest
+        planned: dict[str, list[Path]] = {}
+        for path in sorted(self._dataset.root.glob("plans/*/*.json")):
+            planned.setdefault(path.stem.partition(WINDOW)[0], []).append(path)
+        nothing = _NewestStatuses()
+        return [
+            _yield(stage, self._made.get(stage, nothing), planned.get(stage, []))
+            for stage in [*stages, *sorted(planned.keys() - stages.keys())]
+        ]
+
+
+def _yield(stage: str, made: "_NewestStatuses", plans: Iterable[Path]) -> Row:
     counts = made.counts()
     by_status: Counter[str] = Counter()
     reasons: Counter[str] = Counter()

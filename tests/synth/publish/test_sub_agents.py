@@ -8,8 +8,8 @@ import pytest
 
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
+from synth.exports.export import export_dataset
 from synth.publish import conversations
-from synth.publish.export import export_dataset
 from synth.publish.summary import summarise
 from tests.synth.small_dataset import conversation, trajectory, write_dataset
 

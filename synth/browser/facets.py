@@ -1,0 +1,106 @@
+"""Which trajectories a list shows: by facets, by the beginning of an id, or by ids from a query."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from records.tables.schemas import Row
+from synth.browser.index import NONE, TrajectoryIndex
+
+PAGE_ROWS = 50
+
+FACETS = {
+    "decision": "Decision",
+    "drop_reason": "Drop reason",
+    "failed_criterion": "Failed criterion",
+    "attributed_to": "Whose failure",
+    "domain": "Domain or server",
+    "variant": "Variant",
+    "complexity": "Complexity",
+    "outcome": "Outcome by code",
+    "termination_reason": "How it ended",
+    "model": "Agent's model",
+    "run_id": "Run",
+    "split": "Split",
+}
+"""Parameter of an address -> its heading."""
+
+ACCEPTED, REJECTED, UNDECIDED = "accepted", "rejected", "not curated"
+
+_OF = {name: f"coalesce({name}, '{NONE}')" for name in FACETS} | {
+    "decision": f"CASE WHEN accepted THEN '{ACCEPTED}' WHEN accepted IS NULL THEN '{UNDECIDED}' "
+    f"ELSE '{REJECTED}' END",
+}
+"""The SQL of each."""
+
+ORDERS = {
+    "trajectory_id": ("Id", "trajectory_id"),
+    "score": ("Score, lowest first", "score NULLS LAST, trajectory_id"),
+    "num_messages": ("Messages, most first", "num_messages DESC, trajectory_id"),
+    "num_tool_calls": ("Calls, most first", "num_tool_calls DESC, trajectory_id"),
+    "num_errors": ("Errors of calls, most first", "num_errors DESC, trajectory_id"),
+}
+"""Parameter -> its words and its SQL."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrajectoryFilter:
+    chosen: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Facet -> values; a trajectory has one of each facet's."""
+    beginning: str = ""
+    """Of the id."""
+    ids: Sequence[str] | None = None
+    """What a query found; None where there is none."""
+
+    def where(self, *, but: str = "") -> tuple[str, list[Any]]:
+        """The condition and its values; without that of one facet, to count its other values."""
+        conditions, values = ["true"], []
+        for name, wanted in self.chosen.items():
+            if name != but:
+                values.append(list(wanted))
+                conditions.append(f"list_contains(${len(values)}, {_OF[name]})")
+        if self.beginning:
+            values.append(self.beginning)
+            conditions.append(f"starts_with(trajectory_id, ${len(values)})")
+        if self.ids is not None:
+            values.append(list(self.ids))
+            conditions.append(f"trajectory_id IN (SELECT unnest(${len(values)}))")
+        return " AND ".join(conditions), values
+
+
+class FacetValue(NamedTuple):
+    value: str
+    n: int
+    chosen: bool
+
+
+class TrajectoryPage(NamedTuple):
+    rows: list[Row]
+    total: int
+    facets: dict[str, list[FacetValue]]
+
+
+def page_of(
+    index: TrajectoryIndex, chosen: TrajectoryFilter, *, order: str, page: int
+) -> TrajectoryPage:
+    """`page` counts from 0. Of each facet the values are counted as if none were chosen."""
+    where, values = chosen.where()
+    rows = index.rows(
+        f"SELECT * FROM shown WHERE {where} ORDER BY {ORDERS[order][1]} "
+        f"LIMIT {PAGE_ROWS} OFFSET {page * PAGE_ROWS}",
+        values,
+    )
+    [counted] = index.rows(f"SELECT count(*) AS n FROM shown WHERE {where}", values)
+    facets = {name: _values(index, chosen, name) for name in FACETS}
+    return TrajectoryPage(rows, counted["n"], facets)
+
+
+def _values(index: TrajectoryIndex, chosen: TrajectoryFilter, name: str) -> list[FacetValue]:
+    where, values = chosen.where(but=name)
+    found = index.rows(
+        f"SELECT {_OF[name]} AS value, count(*) AS n FROM shown WHERE {where} "
+        "GROUP BY ALL ORDER BY n DESC, value",
+        values,
+    )
+    wanted = chosen.chosen.get(name, ())
+    return [FacetValue(row["value"], row["n"], row["value"] in wanted) for row in found]

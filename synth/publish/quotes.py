@@ -1,0 +1,136 @@
+"""Where in a conversation a verdict points: its quotes in the texts, and the place it is about.
+
+Texts are as they were written; what shows them makes them safe.
+"""
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from synth.judging.transcript import places_of
+from synth.publish.verdicts_shown import ShownCriterion, ShownStatement
+from synth.render.foreign_text import shortened
+from synth.render.transcript import ShownCall, ShownTurn
+
+MOST_QUOTES = 200
+"""Marked in one conversation; those of what failed come first."""
+
+
+class ShownQuote(NamedTuple):
+    words: str
+    of: str
+    """The criterion."""
+    passed: bool | None
+
+
+class TextPiece(NamedTuple):
+    text: str
+    quote: ShownQuote | None
+    """The verdict that quotes it; None for the text between."""
+
+
+class VerdictPlace(NamedTuple):
+    anchor: str
+    words: str
+    """What stands there, for a link."""
+
+
+class QuoteMarks:
+    """Cuts the texts of one conversation into pieces at the words that verdicts quote."""
+
+    def __init__(self, quotes: Sequence[ShownQuote]) -> None:
+        self._quotes = quotes
+
+    def __call__(self, text: str, limit: int) -> list[TextPiece]:
+        """The beginning of the text, as long as `limit`, and what was left out in a last piece."""
+        head = text[:limit]
+        pieces: list[TextPiece] = []
+        end = 0
+        for start, stop, quote in self._spans(head):
+            if start > end:
+                pieces.append(TextPiece(head[end:start], None))
+            pieces.append(TextPiece(head[start:stop], quote))
+            end = stop
+        rest = shortened(text, limit)[end:]
+        return [*pieces, TextPiece(rest, None)] if rest else pieces
+
+    def _spans(self, text: str) -> list[tuple[int, int, ShownQuote]]:
+        """In the order of the text, none over another; what failed goes before what passed."""
+        taken: list[tuple[int, int, ShownQuote]] = []
+        for quote in self._quotes:
+            for start, stop in places_of(quote.words, text):
+                if all(stop <= before or start >= after for before, after, _ in taken):
+                    taken.append((start, stop, quote))
+        return sorted(taken, key=lambda span: span[:2])
+
+
+def quotes_of(
+    criteria: Sequence[ShownCriterion], statements: Sequence[ShownStatement], truth: str
+) -> list[ShownQuote]:
+    """Those of the verdicts that count, each once. `truth`: the criterion of statements."""
+    found = [ShownQuote(one.quote, one.criterion, one.passed) for one in criteria if one.quote]
+    for one in statements:
+        words = one.says if one.is_true is False else one.quote
+        if words:
+            found.append(ShownQuote(words, truth, one.is_true))
+    found.sort(key=lambda quote: quote.passed is not False)
+    return list({quote.words: quote for quote in reversed(found)}.values())[::-1][:MOST_QUOTES]
+
+
+def places_in(turns: Sequence[ShownTurn], failed: ShownCriterion) -> list[VerdictPlace]:
+    """Where to look for why the criterion is not met: where its quote stands; else the calls that
+    broke a rule, changed what the verdict names, or that it names; else the end, since something is
+    missing."""
+    return list(_quoted(turns, failed.quote)) or _calls_behind(turns, failed) or _end_of(turns)
+
+
+def _calls_behind(turns: Sequence[ShownTurn], failed: ShownCriterion) -> list[VerdictPlace]:
+    calls = [
+        (VerdictPlace(call_anchor(t, c), f"message {t + 1}, call of {call.name}"), call)
+        for t, turn in enumerate(turns)
+        for c, call in enumerate(turn.calls)
+    ]
+    evidence = " ".join(failed.evidence)
+    if failed.kind == "policy":
+        return [place for place, call in calls if any("breaks rule" in m for m in call.marks)]
+    unwanted = re.findall(r"\b(?:update|create|delete) (\S+) ([^\s;]+)", _unexpected(evidence))
+    if unwanted:
+        rows = {(entity, row_id.rstrip(".")) for entity, row_id in unwanted}
+        return [place for place, call in calls if _changes_one_of(call, rows)]
+    named = re.findall(r"\bcalls? of (\w+)", evidence)
+    return [place for place, call in calls if call.name in named]
+
+
+def _end_of(turns: Sequence[ShownTurn]) -> list[VerdictPlace]:
+    if not turns:
+        return []
+    return [
+        VerdictPlace(turn_anchor(len(turns) - 1), f"message {len(turns)}, the end: it is missing")
+    ]
+
+
+def turn_anchor(turn: int) -> str:
+    return f"message-{turn + 1}"
+
+
+def call_anchor(turn: int, call: int) -> str:
+    return f"message-{turn + 1}-call-{call + 1}"
+
+
+def _quoted(turns: Sequence[ShownTurn], quote: str) -> Iterator[VerdictPlace]:
+    for number, turn in enumerate(turns):
+        if places_of(quote, turn.text):
+            yield VerdictPlace(turn_anchor(number), f"message {number + 1}, {turn.role}")
+        for place, call in enumerate(turn.calls):
+            if any(places_of(quote, text) for text in (call.arguments, call.result or "")):
+                words = f"message {number + 1}, call of {call.name}"
+                yield VerdictPlace(call_anchor(number, place), words)
+
+
+def _unexpected(evidence: str) -> str:
+    """What code did not expect among the changes that it saw."""
+    return evidence.partition("not expected:")[2]
+
+
+def _changes_one_of(call: ShownCall, rows: Collection[tuple[str, str]]) -> bool:
+    return any((change.entity, change.id) in rows for change in call.changes or ())

@@ -1,0 +1,98 @@
+"""Quotes are marked where they stand, and a verdict leads to the place that it is about."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from synth.judging.transcript import is_quoted, places_of, quotable
+from synth.publish.quotes import QuoteMarks, ShownQuote, places_in
+from synth.publish.verdicts_shown import ShownCriterion, reason_in_words
+from synth.render.transcript import ShownTurn, turns_of
+from tests.synth.small_dataset import call
+
+WORDS = st.text(st.sampled_from("abc dE1\u00df\u0130'\"*\n\u201c\u2026\\"), max_size=60)
+
+
+def criterion(kind: str, evidence: str, quote: str = "") -> ShownCriterion:
+    by = "judge" if quote else "code"
+    return ShownCriterion(kind, kind, "", True, False, by, False, None, (evidence,), quote)
+
+
+@given(text=WORDS, quotes=st.lists(WORDS, max_size=4), limit=st.integers(0, 70))
+def test_pieces_are_the_text_whatever_is_quoted(text: str, quotes: list[str], limit: int) -> None:
+    marks = QuoteMarks([ShownQuote(quote, "truth", False) for quote in quotes])
+    whole = "".join(piece.text for piece in marks(text, limit))
+    assert whole.startswith(text[:limit])
+    assert (whole == text) == (len(text) <= limit)
+
+
+@given(text=WORDS, quote=WORDS)
+def test_what_is_accepted_as_a_quote_of_a_text_is_found_in_it(text: str, quote: str) -> None:
+    said = quotable("", [], [], [{"role": "user", "content": text}])
+    spoken = [one for one in said if one.of == "user"][:1]
+    if is_quoted(quote, spoken):
+        assert places_of(quote, text)
+
+
+@pytest.mark.parametrize(
+    ("quote", "found"),
+    [
+        ("the BOAT is", ["The *boat* is"]),
+        ("boat is rented ... 20 EUR", ["boat* is\n  rented", "20 EUR"]),
+        ("no such words", []),
+        ("e", []),
+        ("", []),
+    ],
+)
+def test_case_spacing_and_emphasis_make_no_difference(quote: str, found: list[str]) -> None:
+    text = "The *boat* is\n  rented for three days; it costs 20 EUR."
+    assert [text[start:end] for start, end in places_of(quote, text)] == found
+
+
+def test_a_quote_of_a_result_is_found_in_the_lines_in_which_it_is_shown() -> None:
+    value = {"boats": [{"id": 1, "name": "Heron"}]}
+    shown = json.dumps(value, indent=2)
+    [(start, end)] = places_of('{"id": 1, "name": "Heron"}', shown)
+    assert json.loads(shown[start:end]) == value["boats"][0]
+
+
+def turns() -> list[ShownTurn]:
+    messages = [
+        {"role": "user", "content": "Rent me the Heron."},
+        {"role": "assistant", "content": "", "tool_calls": [call("c0", "rent", "{}")]},
+        {"role": "tool", "tool_call_id": "c0", "content": "ok"},
+        {"role": "assistant", "content": "It is rented, for 20 EUR."},
+    ]
+    diff = [{"op": "update", "entity": "boat", "id": "B-1", "before": {"free": True}, "after": {}}]
+    log = {"tool_call_id": "c0", "call_index": 0, "actor": "agent", "executed_by": "mcp"}
+    log |= {"injected_outcome": None, "error_code": None, "policy_violations": ["no_renting"]}
+    log |= {"state_diff": diff, "is_error": False, "turn": 1}
+    return turns_of(messages, [log], None)
+
+
+@pytest.mark.parametrize(
+    ("failed", "anchor"),
+    [
+        (criterion("nl", "judge: no", "for 20 EUR"), "message-3"),
+        (criterion("policy", "code: seen no_renting by call 0."), "message-2-call-1"),
+        (
+            criterion("state", 'code: not expected: update boat B-1 {"x": 1}.'),
+            "message-2-call-1",
+        ),
+        (criterion("call", "code: Expected no call of rent; seen 1."), "message-2-call-1"),
+        (criterion("state", "code: Expected 1 changes; missing: create trip."), "message-3"),
+    ],
+)
+def test_a_verdict_leads_to_what_it_is_about(failed: ShownCriterion, anchor: str) -> None:
+    assert [place.anchor for place in places_in(turns(), failed)] == [anchor]
+
+
+def test_every_reason_is_a_sentence() -> None:
+    for reason in ("failed_state", "failed_my_own", "user_wrong", "near_duplicate", "unheard_of"):
+        words = reason_in_words(reason)
+        assert words[0].isupper()
+        assert words.endswith(".")
+        assert "_" not in words.replace("my_own", "")
+    assert reason_in_words("") == ""
