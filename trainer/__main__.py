@@ -95,7 +95,8 @@ def generate(
         seed: Of the draws.
         device: auto takes a GPU where torch sees one.
     """
-    from trainer.data.chat import END, encode_chat, parse_answer, prompt_for_answer
+    from records.chat.k2 import END
+    from trainer.data.chat import encode_chat, parse_answer, prompt_for_answer
     from trainer.data.chat_format import format_of
     from trainer.inference.loading import load_sampler
     from trainer.inference.sampler import Sampling

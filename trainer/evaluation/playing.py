@@ -25,6 +25,7 @@ from records.store.dataset import Dataset
 from records.store.journal import ShardJournal
 from records.tables.schemas import Row
 from records.tables.splits import Split
+from records.tables.task_tables import IMPORTED
 from sandboxes.mcp.warm import WarmServers
 from synth.episode.environment import OUTSIDE, EnvironmentStep, EpisodeConfig, EpisodeEnvironment
 from synth.episode.tools.calls import FORMAT_ERRORS
@@ -274,7 +275,7 @@ async def _evaluate(
         catalogue = catalogue_of(dataset, run, servers.open, servers.pool.lease)
         game = _Game(catalogue, llm, config)
         left_out: Counter[str] = Counter()
-        tasks = dataset.rows("tasks")
+        tasks = [t for t in dataset.rows("tasks") if t["variant"] != IMPORTED]
         chosen = await game.chosen(tasks, policy, left_out)
         if not chosen:
             there = Counter(task["split"] for task in tasks)

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
+from records.chat.declarations import Style
 from records.files import write_atomic
 from records.tables.splits import SPLITS
 from synth.episode.environment import OUTSIDE
 from synth.render.intervals import Interval, clustered
 from trainer.data.chat_format import format_of
-from trainer.data.declarations import Style
 from trainer.evaluation.playing import EpisodeScore, EvalConfig, Evaluated, evaluate
 from trainer.inference.policies import ModelPolicy, Policy
 from trainer.inference.sampler import Sampling

@@ -16,9 +16,9 @@ import torch
 from llguidance import LLMatcher, LLTokenizer
 from torch import Tensor
 
+from records.chat.k2 import END
 from records.digest import digest
 from records.errors import ConfigError
-from trainer.data.chat import END
 from trainer.data.tokenizer import Tokenizer
 from trainer.inference.json_grammar import TERMINALS, JsonGrammar, literal
 from trainer.inference.json_schema import Schema

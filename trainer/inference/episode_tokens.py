@@ -23,18 +23,10 @@ from typing import Any, Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from records.chat.k2 import END, ChatMessage, text_of, turn_start
 from records.digest import canonical_json, digest
 from records.errors import ConfigError
-from trainer.data.chat import (
-    END,
-    AssistantAnswer,
-    ChatMessage,
-    encode_chat,
-    parse_answer,
-    prompt_for_answer,
-    text_of,
-    turn_start,
-)
+from trainer.data.chat import AssistantAnswer, encode_chat, parse_answer, prompt_for_answer
 from trainer.data.chat_format import ChatFormat
 from trainer.data.tokenizer import Tokenizer
 from trainer.inference.routes import ROUTE_DTYPE

@@ -11,14 +11,9 @@ from zlib import crc32
 import torch
 from torch import Tensor
 
+from records.chat.k2 import END, ChatMessage
 from records.errors import ConfigError
-from trainer.data.chat import (
-    END,
-    AssistantAnswer,
-    ChatMessage,
-    encode_chat,
-    prompt_for_answer,
-)
+from trainer.data.chat import AssistantAnswer, encode_chat, prompt_for_answer
 from trainer.data.chat_format import ChatFormat
 from trainer.data.sources import CorpusConfig, TrainingConversation, is_learnt_from, samples_of
 from trainer.inference.drawing import Sampling

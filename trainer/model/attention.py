@@ -157,10 +157,12 @@ class LatentAttention(nn.Module):
         both_HOC = self.kv_b_proj.weight.unflatten(0, (config.num_heads, -1))
         up_k, up_v = both_HOC.split([config.qk_nope_head_dim, config.v_head_dim], dim=1)
         still, turned = q_BHTK.split([config.qk_nope_head_dim, config.qk_rope_head_dim], dim=-1)
-        scores = (still @ up_k) @ latent_BSC[:, None].mT + turned @ key_BSR[:, None].mT
-        scores = (widened(scores) * self.scale).masked_fill(~mask_B1TS, float("-inf"))
-        weights = scores.softmax(-1).to(latent_BSC.dtype)
-        return (weights @ latent_BSC[:, None]) @ up_v.mT
+        # the heads as rows of one product: a product for each head copies the latents for each
+        scores = (still @ up_k).flatten(1, 2) @ latent_BSC.mT + turned.flatten(1, 2) @ key_BSR.mT
+        scores = widened(scores).unflatten(1, (config.num_heads, -1)) * self.scale
+        weights = scores.masked_fill(~mask_B1TS, float("-inf")).softmax(-1).to(latent_BSC.dtype)
+        read = (weights.flatten(1, 2) @ latent_BSC).unflatten(1, (config.num_heads, -1))
+        return read @ up_v.mT
 
 
 def _as_tensor(mask: Mask) -> Tensor:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import torch
 
+from records.chat.k2 import reasoning_of, text_of
 from records.errors import ConfigError
-from trainer.data.chat import reasoning_of, text_of
 from trainer.data.chat_format import ChatFormat
 from trainer.data.conversations import TrainingConversation
 from trainer.data.corpus import make_corpus

@@ -6,9 +6,9 @@ from typing import Literal, Self
 import torch
 from pydantic import Field, model_validator
 
+from records.chat.declarations import Style
+from records.chat.k2 import KIMI
 from records.config import Config
-from trainer.data.chat_format import KIMI
-from trainer.data.declarations import Style
 from trainer.data.documents import ReasoningUse
 from trainer.data.row_length import Longer
 from trainer.data.sources import CorpusConfig, ViewName
