@@ -9,13 +9,14 @@ from flows.runtime.data_root import ConfigParameter
 from flows.runtime.joined_run import joined_run
 from flows.runtime.settings import DEFAULT_DATASET, DatasetParameter
 from flows.runtime.stage_runner import run_stage
+from synth.curation.report import write_decontamination_report
+from synth.curation.stages import CurationStage
 from synth.engine.plans import StageReport
 from synth.engine.run import Run
 from synth.judging.judge_rates import as_table
 from synth.judging.judge_report import trial_text
 from synth.judging.stages import (
     CalibrationStage,
-    CurationStage,
     GradingStage,
     grading_of,
     may_want_more,
@@ -43,6 +44,8 @@ async def judge_all(run: Run[Any]) -> list[StageReport]:
     while may_want_more(trial):
         trial = await run_stage(run, CalibrationStage(run))
     reports += [trial, await run_stage(run, CurationStage(run))]
+    if run.config.curation.decontamination.files:
+        log.info("decontamination report: %s", write_decontamination_report(run.dataset))
     minimum = run.config.judging.minimum_quality
     if table := as_table(trials(run.dataset, grading_of(run.config)), minimum):
         log.info("%s", trial_text(table))

@@ -12,32 +12,37 @@ from importlib.metadata import version
 
 from cyclopts import App, CycloptsError
 
+from flows.cli.commands import browse as cli_browse
 from flows.cli.commands import code as cli_code
 from flows.cli.commands import data as cli_data
-from flows.cli.commands import domain as cli_domain
 from flows.cli.commands import grade as cli_grade
+from flows.cli.commands import imports as cli_import
 from flows.cli.commands import label as cli_label
 from flows.cli.commands import probe as cli_probe
 from flows.cli.commands import rephrase as cli_rephrase
 from flows.cli.commands import run as cli_run
 from flows.cli.commands import sandbox as cli_sandbox
-from flows.cli.commands import tools as cli_tools
 from flows.cli.shared.going_on import goes_on, last_lines
+from flows.cli.tool_commands import domain as cli_domain
+from flows.cli.tool_commands import tools as cli_tools
 from records.errors import BudgetError, ConfigError, SynthError, UnavailableError
 
 app = App(
     name="synth",
     help="Make, check, query and export training data for tool-using agents.\n\n"
-    "Start with `synth demo`; `synth sql`, `synth report` and `synth view` look at what it made.",
+    "Start with `synth demo`; `synth browse`, `synth sql`, `synth report` and `synth view` look at "
+    "what it made.",
     version=lambda: version("agentic-synth"),
     suppress_keyboard_interrupt=False,  # `run` says what comes of it
 )
 cli_run.register(app)
 cli_probe.register(app)
 cli_data.register(app)
+cli_import.register(app)
 cli_grade.register(app)
 cli_rephrase.register(app)
 cli_label.register(app)
+cli_browse.register(app)
 cli_tools.register(app)
 cli_domain.register(app)
 cli_code.register(app)

@@ -19,6 +19,7 @@ from sandboxes.mcp.joining import files_joined, programs_of
 from sandboxes.mcp.servers import ServerConfig
 from synth.engine.context import ConfigT
 from synth.engine.job_config import JobConfig
+from synth.judging.config import JudgedConfig
 from synth.llm.settings.endpoints import endpoint_names
 from synth.rephrasing.sources.sources import BUILT_IN, is_on_hub
 
@@ -149,9 +150,17 @@ def _addresses(config: JobConfig) -> Iterator[tuple[str, str]]:
     for source in getattr(config, "sources", ()):
         if is_remote(source.path):
             yield "config.sources.path", source.path
-    for path in getattr(config, "decontaminate", ()):
+    for setting, path in _evaluations(config):
         if is_remote(path):
-            yield "config.decontaminate", path
+            yield setting, path
+
+
+def _evaluations(config: JobConfig) -> Iterator[tuple[str, str]]:
+    for path in getattr(config, "decontaminate", ()):
+        yield "config.decontaminate", path
+    if isinstance(config, JudgedConfig):
+        for path in config.curation.decontamination.files:
+            yield "config.curation.decontamination.files", path
 
 
 def _paths(config: JobConfig, dataset: str) -> Iterator[tuple[str, str]]:
@@ -161,9 +170,9 @@ def _paths(config: JobConfig, dataset: str) -> Iterator[tuple[str, str]]:
     for source in getattr(config, "sources", ()):
         if source.path not in BUILT_IN and not is_on_hub(source) and not is_remote(source.path):
             yield "config.sources.path", source.path
-    for path in getattr(config, "decontaminate", ()):
+    for setting, path in _evaluations(config):
         if not is_remote(path):
-            yield "config.decontaminate", path
+            yield setting, path
     for setting in ("domains", "servers", "code"):
         for name in getattr(config, setting, ()):
             if is_server_file(name):  # else the name of a built-in one

@@ -28,12 +28,14 @@ from records.tables.schemas import Row
 from sandboxes.lending.capacity import machine_live
 from sandboxes.mcp.warm import WarmServers
 from synth.catalogue.evolution.config import EvolveConfig, check_domains
+from synth.curation.evaluation_index import SETTING
 from synth.engine.context import ConfigT
 from synth.engine.job_config import JobConfig
 from synth.engine.processes.executor import LocalProcesses
 from synth.engine.run import Run
 from synth.judging.config import JudgedConfig
 from synth.judging.judge_report import judge_report
+from synth.judging.labels import commit_waiting_labels
 from synth.judging.stages import grading_of
 from synth.llm.budget import Amount, Budget
 from synth.llm.endpoint.batch import Batches
@@ -42,6 +44,7 @@ from synth.llm.gateway import Exchange, Gateway
 from synth.llm.ledger import journalled_rows, spent_in
 from synth.llm.probing.probe import probe
 from synth.llm.profiles import Profiles, read_profiles, write_profiles
+from synth.matching.evaluations import check_evaluations
 from synth.pipeline.config import RunConfig
 from synth.pipeline.sources import calls_tools, check_sources, install_servers
 from synth.rephrasing.stage import sources_of
@@ -95,6 +98,12 @@ async def open_run(
         _dataset_at(dataset) as store,
         hold(store, run_id=config.run_id, what=command),
     ):
+        labels = commit_waiting_labels(store)
+        if labels.added or labels.changed or labels.refused:
+            log.info(
+                f"labels from the browser: {labels.added} added, {labels.changed} changed, "
+                f"{len(labels.refused)} refused {'; '.join(labels.refused[:3])}"
+            )
         budget = Budget(config.budget, _spent(store, config.run_id))
         app = create_app(config.offline.settings())
         path = store.profiles_path(config.run_id)
@@ -174,8 +183,10 @@ def _dataset_at(path: str) -> Iterator[Dataset]:
 
 def _check(config: JobConfig) -> None:
     """ConfigError for a role without an endpoint among others that have one, and for a domain,
-    server or source that cannot be used."""
+    server, source or evaluation that cannot be used."""
     config.check_roles()
+    if isinstance(config, JudgedConfig):
+        check_evaluations(config.curation.decontamination.files, setting=SETTING)
     match config:
         case RunConfig():
             check_sources(config)

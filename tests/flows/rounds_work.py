@@ -4,9 +4,9 @@ import asyncio
 from pathlib import Path
 
 from flows.runtime.open_run import open_run
+from synth.curation.settings.config import CurationConfig
+from synth.curation.stages import CurationStage
 from synth.episode.rollout import RolloutConfig
-from synth.judging.curation import CurationConfig
-from synth.judging.stages import CurationStage
 from synth.pipeline.config import RunConfig
 from synth.pipeline.difficulty import run_rounds
 from synth.pipeline.stages import STAGES, RolloutStage

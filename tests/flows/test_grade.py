@@ -11,8 +11,9 @@ from flows.runtime.open_run import open_run
 from records.errors import ConfigError
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
+from synth.curation.stages import CurationStage
 from synth.judging.config import GradeConfig
-from synth.judging.stages import CalibrationStage, CurationStage, GradingStage, grading_of, trials
+from synth.judging.stages import CalibrationStage, GradingStage, grading_of, trials
 from synth.llm.settings.config import ModelConfig, RoleConfig
 from synth.rubrics.patch import RubricPatch
 from tests.flows.conftest import Synth

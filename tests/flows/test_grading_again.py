@@ -5,8 +5,9 @@ from pathlib import Path
 
 from flows.runtime.open_run import open_run
 from records.store.dataset import Dataset
+from synth.curation.stages import CurationStage
 from synth.judging.config import GradeConfig
-from synth.judging.stages import CurationStage, GradingStage
+from synth.judging.stages import GradingStage
 from synth.publish.regrading import regrading
 from synth.publish.report import report_html
 from synth.rubrics.standing import STANDING

@@ -15,7 +15,7 @@ from records.tables.schemas import Row
 from synth.engine.job_config import OfflineConfig
 from synth.engine.plans import StageReport
 from synth.engine.run import Run
-from synth.publish.export_texts import export_texts
+from synth.exports.texts import export_texts
 from synth.rephrasing.decisions.deciding import NOT_GATED, DecisionStage
 from synth.rephrasing.fidelity.config import FidelityConfig
 from synth.rephrasing.rephrase import decide
@@ -222,7 +222,7 @@ def test_a_large_export_is_cut_into_files_that_hold_each_text_once(
     store = Dataset.open(written)
     allowed = {"include_flagged": True, "include_heldout": True}
     whole = export_texts(store, tmp_path / "one", **allowed)
-    monkeypatch.setattr("synth.publish.export_texts.FILE_ROWS", 2)
+    monkeypatch.setattr("synth.exports.texts.FILE_ROWS", 2)
     assert export_texts(store, tmp_path / "cut", **allowed).rows == whole.rows
 
     def exported(folder: Path) -> dict[str, list[Row]]:

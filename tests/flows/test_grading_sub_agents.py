@@ -7,8 +7,9 @@ from typing import Any
 from flows.runtime.open_run import open_run
 from records.store.commits import ItemStatus
 from records.store.dataset import Dataset
+from synth.curation.stages import CurationStage
 from synth.judging.config import GradeConfig
-from synth.judging.stages import CurationStage, GradingStage
+from synth.judging.stages import GradingStage
 from tests.records.kept import copy_of_schema_1
 
 

@@ -8,7 +8,7 @@ import pytest
 from records.errors import ConfigError
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
-from synth.judging.curation import OUTSIDE_BAND
+from synth.curation.deciding import OUTSIDE_BAND
 from synth.pipeline.config import RunConfig
 from synth.pipeline.sources import check_sources
 from synth.tasks.difficulty import EASIER, HARDER

@@ -14,14 +14,15 @@ from flows.runtime.open_run import open_run
 from records.errors import ConfigError
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
+from synth.curation.stages import CurationStage
 from synth.judging.config import GradeConfig
-from synth.judging.stages import CalibrationStage, CurationStage, GradingStage
+from synth.judging.stages import CalibrationStage, GradingStage
 from synth.pipeline.config import RunConfig
 from synth.pipeline.config_files import load_config, recorded_config
 from tests.flows.conftest import Synth
 from tests.flows.pipeline_work import run_pipeline
 from tests.records.kept import KILLED, copy_of_schema_1
-from tests.synth.judging.curated import curate
+from tests.synth.curation.curated import curate
 
 MADE = ("agents", "personas", "tasks", "trajectories", "tool_calls", "verdicts")
 

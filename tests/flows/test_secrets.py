@@ -14,8 +14,8 @@ from records.errors import ConfigError
 from records.store.dataset import Dataset
 from records.tables.tables import TABLES
 from sandboxes.lending.leases import available
+from synth.exports.export import export_dataset
 from synth.llm.settings.config import RoleConfig
-from synth.publish.export import export_dataset
 from synth.publish.report import write_report
 from synth.tasks.agents.agents import AgentConfig
 from tests.flows.pipeline_work import SMALL, run_pipeline

@@ -1,7 +1,6 @@
 """Commands that read a dataset: sql, view, report, export, diff, replay."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,14 +16,21 @@ def register(app: App) -> None:
         app.command(command)
 
 
-def sql(query: str, *, dataset: DatasetOption = None, json_: Json = False) -> None:
+def sql(
+    query: str | None = None,
+    *,
+    dataset: DatasetOption = None,
+    views: Flag = False,
+    json_: Json = False,
+) -> None:
     """Run one SQL query (DuckDB) over the dataset's tables, and print the rows.
 
-    Every table is a view: trajectories (with `accepted` of the newest curation), tool_calls, tasks,
-    agents, personas, tools, proposals, domains, verdicts, calibration, labels, curation,
-    rephrasings (with the newest decision), rephrasing_measurements, rephrasing_gates,
-    rephrasing_verdicts, rephrasing_calibration, rephrasing_decisions, llm_calls, stages, runs,
-    timings, and the readers' views sft, rl and pretrain. Try `synth sql "show tables"`.
+    Every table is a view: trajectories (with `accepted` of the newest curation), tool_calls,
+    imports, tasks, agents, personas, tools, proposals, domains, verdicts, calibration, labels,
+    curation, contaminations, rephrasings (with the newest decision), rephrasing_measurements,
+    rephrasing_gates, rephrasing_verdicts, rephrasing_calibration, rephrasing_decisions, llm_calls,
+    stages, runs, timings, and the readers' views sft, preferences, rl and pretrain. Try
+    `synth sql "show tables"`.
 
     Parameters
     ----------
@@ -32,13 +38,25 @@ def sql(query: str, *, dataset: DatasetOption = None, json_: Json = False) -> No
         Such as "select outcome, count(*) from trajectories group by all".
     dataset
         Folder of the dataset; default $SYNTH_DATASET, else data/demo.
+    views
+        Instead of a query: print the statements that make the views in any DuckDB, from any folder,
+        over what is committed now. `synth sql --views > boats.sql && duckdb -init boats.sql`
     json_
         Print a JSON list of objects.
     """
     from flows.runtime.settings import open_dataset
     from records.reading.query import run_sql
 
-    found = run_sql(open_dataset(dataset), query)
+    if (query is None) != views or (views and json_):
+        raise ConfigError(
+            "synth sql takes a query, or --views and nothing beside it: "
+            'synth sql "show tables", synth sql --views'
+        )
+    store = open_dataset(dataset)
+    if query is None:
+        print(store.views(), end="")  # noqa: T201
+        return
+    found = run_sql(store, query)
     print_rows(found.columns, found.rows, json_=json_)
 
 
@@ -87,16 +105,24 @@ def export(
     path: str | None = None,
     *,
     out: Path,
-    format_: Annotated[Literal["hf", "openai", "texts"], Parameter(name="--format")] = "hf",
+    format_: Annotated[
+        Literal["hf", "trl", "openai", "sharegpt", "verl", "k2", "atif", "preferences", "texts"],
+        Parameter(name="--format"),
+    ] = "hf",
+    file_type: Literal["parquet", "jsonl"] | None = None,
     include_heldout: Flag = False,
     include_unknown_license: Flag = False,
     include_code_alone: Flag = False,
     include_flagged: Flag = False,
     reasoning: Literal["none", "field", "think"] = "none",
+    declarations: Literal["json", "typescript"] = "json",
+    push: str | None = None,
+    private: Flag = False,
 ) -> None:
     """Write the accepted trajectories, or the kept rewrites, for other trainers.
 
-    Trajectories come with a dataset card.
+    Trajectories come with a dataset card. docs/exports.md shows a row in each format, and how
+    which trainer reads it.
 
     Parameters
     ----------
@@ -105,8 +131,19 @@ def export(
     out
         Folder to make; it must not exist yet.
     format_
-        hf: Parquet for `datasets.load_dataset(OUT)`; openai: JSON lines of messages and tools;
+        hf: Parquet for `datasets.load_dataset(OUT)` with all that is known of a row;
+        trl: messages and tools, for TRL and trainers that read as it does (axolotl, ms-swift,
+        prime-rl, NeMo);
+        openai: JSON lines for OpenAI's fine-tuning;
+        sharegpt: conversations for LLaMA-Factory, with its dataset_info.json;
+        verl: rows for its supervised training, and tasks for its reinforcement learning;
+        k2: text as Kimi K2's chat template writes it;
+        atif: documents of the Agent Trajectory Interchange Format;
+        preferences: pairs of an accepted and a failed attempt at one task, and attempts with a
+        label;
         texts: the kept rewrites of `synth rephrase` as Parquet.
+    file_type
+        parquet or jsonl, where the format has both; the default is the format's own.
     include_heldout
         Also write rows held out for evaluation, in splits of their own.
     include_unknown_license
@@ -118,78 +155,138 @@ def export(
         Also write rewrites with a hint that no judge has cleared: all where there was no judge.
     reasoning
         What becomes of agents' thoughts: none leaves them out; field writes `reasoning_content`
-        beside the content (hf only: OpenAI's form has no such field); think puts them before the
-        content between <think> and </think>.
+        beside the content (where the format has such a field); think puts them before the content
+        between <think> and </think>.
+    declarations
+        How the format k2 declares tools: OpenAI's JSON, or TypeScript, which is much shorter.
+    push
+        Repository of the Hugging Face hub, as OWNER/NAME, to upload the folder to: a data set,
+        made where there is none. The token is the hub client's own (HF_TOKEN, or `hf auth login`).
+    private
+        Make the repository private.
     """
     from flows.runtime.settings import open_dataset, writing_to
-    from synth.publish.export import export_dataset
-    from synth.publish.export_texts import export_texts
+    from synth.exports.export import export_dataset
+    from synth.exports.push import HubRepository
+    from synth.exports.texts import export_texts
 
-    strangers = (
-        {"--include-code-alone": include_code_alone, "--reasoning": reasoning != "none"}
-        if format_ == "texts"
-        else {"--include-flagged": include_flagged}
-    )
+    strangers = {"--include-flagged": include_flagged}
+    if format_ == "texts":
+        strangers = {
+            "--include-code-alone": include_code_alone,
+            "--reasoning": reasoning != "none",
+            "--file-type": file_type is not None,
+        }
+    strangers |= {"--declarations": declarations != "json" and format_ != "k2"}
     if given := [option for option, is_given in strangers.items() if is_given]:
         of = "trajectories" if format_ == "texts" else "rewrites"
+        told = "only k2 declares tools as text" if declarations != "json" else f"it is about {of}"
         raise ConfigError(
             f"--format {format_} has nothing that {' or '.join(given)} could let in or leave out: "
-            f"it is about {of}; leave it away"
+            f"{told}; leave it away"
         )
+    if private and push is None:
+        raise ConfigError("--private is about the repository of --push; name one, or leave it away")
+    # whoever may not upload is told so before anything is written
+    repository = HubRepository(push, private=private) if push is not None else None
     store = open_dataset(path)
-    if format_ == "texts":
-        with writing_to("--out", out):
-            texts = export_texts(
+    with writing_to("--out", out):
+        if format_ == "texts":
+            written = export_texts(
                 store,
                 out,
                 include_heldout=include_heldout,
                 include_unknown_license=include_unknown_license,
                 include_flagged=include_flagged,
             )
-        print(json.dumps(texts._asdict()))  # noqa: T201
-        return
-    with writing_to("--out", out):
-        written = export_dataset(
-            store,
-            out,
-            format=format_,
-            include_heldout=include_heldout,
-            include_unknown_license=include_unknown_license,
-            include_code_alone=include_code_alone,
-            reasoning=reasoning,
-        )
+        else:
+            written = export_dataset(
+                store,
+                out,
+                format=format_,
+                file_type=file_type,
+                include_heldout=include_heldout,
+                include_unknown_license=include_unknown_license,
+                include_code_alone=include_code_alone,
+                reasoning=reasoning,
+                declarations=declarations,
+            )
     if n := written.left_out.get("code_alone"):
         say(
             f"left out {n} that code alone accepted (no judge's word counted); to let them in, add "
             "--include-code-alone"
         )
-    print(json.dumps(written._asdict()))  # noqa: T201
+    told = written._asdict()
+    if n := told.get("flags_lost"):
+        say(
+            f"{n} rows have messages that carry no loss, and {format_} cannot say so: a trainer "
+            "learns them"
+        )
+    if repository is not None:
+        told["pushed"] = repository.upload(out)
+    print(json.dumps(told))  # noqa: T201
 
 
 def diff(
-    first: Path,
-    second: Path,
+    first: str,
+    second: str,
     *,
+    dataset: DatasetOption = None,
     bytes_: Flag = False,
+    json_: Json = False,
 ) -> None:
-    """Compare the content tables of two datasets; exit code 1 when they differ.
+    """Compare two datasets, or two curations of one; exit code 1 when they differ.
+
+    Of datasets the content tables are compared, row by row. With --dataset, FIRST and SECOND are
+    curations of it: printed are the counts by reason, and every trajectory that one keeps or drops
+    otherwise than the other, with both reasons.
 
     Parameters
     ----------
     first
-        Folder of a dataset.
+        Folder of a dataset; with --dataset the id of a curation, or enough of its beginning.
     second
-        Folder of another.
+        Folder of another; with --dataset another curation.
+    dataset
+        Folder of the dataset whose curations are compared.
     bytes_
         Compare the canonical bytes of each table and print their sha256, instead of the first rows
         that differ.
+    json_
+        Print the comparison of curations as JSON.
     """
+    if dataset is not None:
+        _diff_curations(dataset, first, second, json_=json_)
+        return
+    if json_:
+        raise ConfigError("--json is about curations: name their dataset with --dataset")
+    _diff_datasets(first, second, bytes_=bytes_)
+
+
+def _diff_curations(path: str, first: str, second: str, *, json_: bool) -> None:
+    from flows.runtime.settings import open_dataset
+    from synth.curation.comparison import ChangedRow, ReasonCount, compare_curations
+
+    found = compare_curations(open_dataset(path), first, second)
+    if json_:
+        reasons, changed = ([one._asdict() for one in many] for many in found[2:])
+        print(json.dumps(found._asdict() | {"reasons": reasons, "changed": changed}))  # noqa: T201
+    else:
+        print_rows(ReasonCount._fields, found.reasons, json_=False)
+        print()  # noqa: T201
+        print_rows(ChangedRow._fields, found.changed, json_=False)
+    if found.changed:
+        raise SynthError(f"{len(found.changed)} trajectories differ")
+    say("the curations are the same")
+
+
+def _diff_datasets(first: str, second: str, *, bytes_: bool) -> None:
     from hashlib import sha256
 
     from flows.runtime.settings import open_dataset
     from records.reading.canonical import CONTENT, canonical_bytes, differences
 
-    a, b = open_dataset(str(first)), open_dataset(str(second))
+    a, b = open_dataset(first), open_dataset(second)
     if bytes_:
         different = []
         for table in CONTENT:
@@ -202,7 +299,7 @@ def diff(
             print(*found)  # noqa: T201
     if different:
         raise SynthError(f"{first} and {second} differ: {len(different)} differences")
-    print("the content tables are the same", file=sys.stderr)  # noqa: T201
+    say("the content tables are the same")
 
 
 def replay(

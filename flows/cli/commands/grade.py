@@ -45,7 +45,8 @@ def grade(
         Folder of the dataset; default $SYNTH_DATASET, else data/demo.
     config
         TOML file with roles.judge, judging, curation, budget and the like. Without it, the settings
-        of the newest run of the dataset hold.
+        of the newest run of the dataset hold; of imported conversations that no run has judged the
+        defaults.
     judge_model
         Name of the model that judges, at the endpoint of the settings.
     rubric
@@ -122,6 +123,8 @@ def _recorded(store: "Dataset") -> dict[str, Any]:
     judged = [
         row for row in rows if row["event"] == "started" and issubclass(kind_of(row), JudgedConfig)
     ]
+    if not judged and store.ids("imports"):  # nobody has judged yet what was imported
+        return GradeConfig().model_dump(mode="json", exclude={"name", "budget", "stage_seconds"})
     if not judged:
         raise ConfigError(f"{store.root} holds no run whose settings could be used; give --config")
     judged.sort(key=lambda row: row["happened_at"])

@@ -50,17 +50,19 @@ def export(
     print(json.dumps({"out": str(out), "lines": lines}))  # noqa: T201
 
 
-def import_(path: str, file: Path) -> None:
-    """Add the labels of a CSV file to a dataset. Importing a file again adds nothing.
+def import_(path: str, file: Path | None = None) -> None:
+    """Add labels to a dataset: those that the browser wrote down, then those of a CSV file.
 
     Lines that are wrong are told, with what is allowed, and left out; the others are added.
+    Importing a file again adds nothing. A run takes in the browser's labels when it begins, too.
 
     Parameters
     ----------
     path
         Folder of the dataset.
     file
-        As `synth label export` wrote it, with `label` and `labeller` filled in.
+        As `synth label export` wrote it, with `label` and `labeller` filled in. Without one only
+        the browser's labels are added.
     """
     from flows.runtime.settings import open_dataset
     from synth.judging.judge_report import judge_report
@@ -72,4 +74,5 @@ def import_(path: str, file: Path) -> None:
     if words := judge_report(dataset).words:
         say(words)
     if done.refused:
-        raise ConfigError(f"{file}: {len(done.refused)} lines refused\n" + "\n".join(done.refused))
+        where = file or f"labels of {path}"
+        raise ConfigError(f"{where}: {len(done.refused)} lines refused\n" + "\n".join(done.refused))

@@ -8,9 +8,9 @@ import pytest
 from flows.runtime.open_run import open_run
 from records.errors import ConfigError, PendingError, TransientError
 from records.store.dataset import Dataset
+from synth.curation.settings.config import CurationConfig
 from synth.engine.job_config import OfflineConfig
 from synth.engine.stages import Item, ItemResult, ShardContext
-from synth.judging.curation import CurationConfig
 from synth.llm.settings.config import RoleConfig
 from synth.pipeline.config import RunConfig
 from tests.flows.conftest import Synth

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from cyclopts import App
 
-from flows.cli.commands.domain_write import write
 from flows.cli.shared.options import Json
 from flows.cli.shared.output import print_rows, say
+from flows.cli.tool_commands.domain_write import write
 from records.errors import ConfigError
 
 if TYPE_CHECKING:
