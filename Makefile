@@ -13,7 +13,7 @@ TORCH ?= cpu
 MARKS := not gpu and not network and not cluster and not scale
 NPM_SERVERS := @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31
 
-.PHONY: help setup setup-all system npm-servers chromium demo test test-fast proof check format bench \
+.PHONY: help setup setup-all system npm-servers chromium demo test test-fast test-exports proof check format bench \
   ablations settings index serve lock clean
 
 # Install this checkout with the extras $(1), as constraints.txt has their versions.
@@ -72,6 +72,11 @@ test: setup-all chromium ## everything but gpu, network, cluster and scale
 test-fast: setup-all ## at most two minutes
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "$(MARKS) and not slow" --hypothesis-profile=fast
 
+test-exports: setup-all ## exports read by other projects' own code, each in an environment of its own
+	@links="$$($(PYTHON) -m pip config get global.find-links 2>/dev/null || true)"; \
+	  [ -z "$$links" ] || export UV_FIND_LINKS="$$links"; \
+	  $(BIN)/python -m tests.synth.exports.targets.run $(ARGS)
+
 chromium: # the browser that page tests drive; they skip without it
 	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 -o -n "$(SYNTH_INSTALL_SYSTEM)" ]; then \
 	  echo "setup: installing chromium for the page tests"; \
@@ -108,6 +113,7 @@ serve: setup ## Prefect server with its UI, and the deployments (those that trai
 
 lock: ## resolve constraints.txt anew (torch stays out, see pyproject.toml)
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-emit-find-links \
+	  --override <(echo "torch; python_version < '3'") \
 	  --no-emit-index-url --no-header --extra flows --extra k8s --extra demo --extra export \
 	  --extra curves --extra decoding --extra dev pyproject.toml --output-file constraints.txt
 

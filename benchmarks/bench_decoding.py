@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import torch
 
 from benchmarks.measured import show, spread
+from records.chat.k2 import END
 from tool_specs.domains.domain import load_domains
-from trainer.data.chat import END
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
 from trainer.inference.drawing import Sampling, draw
 from trainer.inference.enforcer import AnswerGrammar

@@ -24,10 +24,11 @@ from benchmarks.measured import show
 from flows.runtime.open_run import open_run
 from offline_llm.app import create_app
 from offline_llm.settings.settings import OfflineSettings
+from synth.curation.stages import Decided
 from synth.engine.job_config import OfflineConfig
 from synth.engine.run import Run
 from synth.episode.rollout import RolloutConfig
-from synth.judging.stages import GradingStage, Judged
+from synth.judging.stages import GradingStage
 from synth.llm.settings.config import ModelConfig, RoleConfig
 from synth.pipeline.config import BUILT_IN, RunConfig
 from synth.pipeline.difficulty import run_rounds
@@ -123,7 +124,7 @@ async def compare(config: RunConfig, folder: str) -> list[Compared]:
 
 def compared(run: Run[RunConfig]) -> list[Compared]:
     """Over the attempts that no round has looked at."""
-    judged = Judged(run)
+    judged = Decided(run)
     passed, attempts = Counter[str](), Counter[str]()
     for row in run.dataset.rows("trajectories"):
         candidate = judged.candidate(row, "unmeasured") if row["attempt"] >= ATTEMPTS else None

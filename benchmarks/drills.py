@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from records.chat.declarations import declare
 from records.files import write_atomic
-from trainer.data.declarations import declare
 from trainer.data.tokenizer import Tokenizer
 
 ONSETS, NUCLEI, FIELDS = map(

@@ -43,11 +43,11 @@ from benchmarks.recorded_stations import (
     in_view,
     stations_of,
 )
+from records.chat.declarations import Style
 from records.errors import ConfigError
 from records.tables.schemas import Row
 from trainer.data.chat_format import ChatFormat
 from trainer.data.corpus import open_corpus
-from trainer.data.declarations import Style
 from trainer.data.documents import has_reasoning
 from trainer.data.sources import CorpusConfig, ViewName
 from trainer.data.tokenizer import Tokenizer, load_tokenizer

@@ -13,12 +13,13 @@ from typing import Any
 import torch
 
 from benchmarks.measured import ROOT
+from records.chat.declarations import declare
+from records.chat.k2 import END, text_of
 from records.errors import SynthError
-from trainer.data.chat import ASSISTANT, END, encode_chat, parse_answer, text_of
+from trainer.data.chat import ASSISTANT, encode_chat, parse_answer
 from trainer.data.chat_format import ChatFormat, format_of
 from trainer.data.conversations import TrainingConversation
 from trainer.data.corpus import make_corpus
-from trainer.data.declarations import declare
 from trainer.data.packing import Packer
 from trainer.data.row_length import RowLimits
 from trainer.data.sources import CorpusConfig, samples_of

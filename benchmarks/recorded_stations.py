@@ -13,9 +13,10 @@ from typing import Any
 from flows.runtime.open_run import open_run
 from records.errors import SynthError
 from records.store.dataset import Dataset
+from synth.curation.stages import CurationStage
+from synth.exports.export import Exported, export_dataset
 from synth.judging.config import GradeConfig
-from synth.judging.stages import CalibrationStage, CurationStage, GradingStage
-from synth.publish.export import Exported, export_dataset
+from synth.judging.stages import CalibrationStage, GradingStage
 
 CODE_ALONE = GradeConfig.model_validate(
     {"name": "recorded", "workers": 1, "code": [], "judging": {"perturbed_share": 0.0}}

@@ -21,11 +21,11 @@ from benchmarks.recorded_episodes import (
 from benchmarks.recorded_learning import conversations_of, held_out_loss, read_back, toml_of
 from benchmarks.recorded_rows import trajectory_id
 from benchmarks.recorded_stations import Station, account_for
+from records.chat.declarations import STYLES
 from records.errors import SynthError
 from tests.trainer.small_run import config_of, rows
 from trainer.data.chat_format import ChatFormat, format_of
 from trainer.data.corpus import open_corpus
-from trainer.data.declarations import STYLES
 from trainer.data.sources import CorpusConfig
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
 from trainer.training.loop import train

@@ -16,7 +16,7 @@ MOST_MODULES = 15
 """In one folder, beside `__init__` and `__main__`."""
 
 ROOMS = {
-    "records": [".", "tables", "store", "reading", "sources"],
+    "records": [".", "tables", "store", "reading", "sources", "chat"],
     "tool_specs": [
         *(
             "language/syntax",
@@ -50,11 +50,12 @@ ROOMS = {
             "engine",
             "engine/processes",
             "render",
+            "matching",
         ),
         *("episode/tools", "episode/users", "episode"),
         *("tasks/agents", "tasks/goals", "tasks/proof", "tasks/forms", "tasks/words"),
         *("tasks/servers", "tasks"),
-        *("judging/perturbation", "judging"),
+        *("curation/settings", "judging/perturbation", "judging", "curation"),
         *("catalogue/proposals", "catalogue", "catalogue/evolution", "catalogue/writing"),
         *("rephrasing/structure", "rephrasing/facts", "rephrasing/formulas"),
         *(
@@ -66,10 +67,10 @@ ROOMS = {
             "rephrasing/decisions",
             "rephrasing",
         ),
-        *("pipeline", "publish", "."),
+        *("importing", "pipeline", "publish", "browser", "exports/formats", "exports", "."),
     ],
     "trainer": ["data", "model/cpu", "model", "optim", "training", "inference", "evaluation", "."],
-    "flows": ["runtime", ".", "cli/shared", "cli/commands", "cli"],
+    "flows": ["runtime", ".", "cli/shared", "cli/commands", "cli/tool_commands", "cli"],
 }
 """Package -> its folders in their order."""
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from benchmarks.proof.slots_text import Fact, read, sentences, stems
-from trainer.data.chat import ChatMessage, text_of
+from records.chat.k2 import ChatMessage, text_of
 
 _MORE = re.compile(r"\b(?:else|help you)\b")
 _NEXT = re.compile(

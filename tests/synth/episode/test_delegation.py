@@ -12,15 +12,16 @@ import pytest
 from records.errors import BudgetError
 from records.tables.schemas import Row
 from records.tables.tables import TABLES
+from synth.curation.candidates import FollowingTurns, following
+from synth.curation.turns import faulty_turns, train_turns
 from synth.engine.stages import ItemResult
 from synth.episode.config import DelegationConfig, EpisodeConfig
 from synth.episode.delegation import NAME, TOOL
 from synth.episode.replay import replay_rows
 from synth.episode.rollout import RolloutConfig, plan_rollouts, run_rollout
-from synth.judging.curation import FollowingTurns, following, train_turns
 from synth.judging.grading import plan_grading
 from synth.llm.settings.config import RoleConfig
-from synth.publish.export_messages import what_is_wrong
+from synth.rubrics.turns import what_is_wrong
 from tests import killing
 from tests.synth.clinic import CANCEL, QUIET, TASK, calls, catalogue
 from tests.synth.llm.server import answer, in_thread
@@ -298,7 +299,9 @@ def test_a_conversation_is_kept_with_its_episode_and_only_when_it_is_whole(
     assert row["accepted"] is kept
     assert row["drop_reason"] == (None if kept else drop_reason or "sub_agent_unfinished")
     assert (row["trajectory_id"], row["score"]) == (conversation["trajectory_id"], 0.9)
-    assert row["train_turns"] == train_turns(conversation["messages"], tables["tool_calls"])
+    assert row["train_turns"] == train_turns(
+        conversation["messages"], faulty_turns(conversation["messages"], tables["tool_calls"])
+    )
     assert row["train_turns"] == [False, False, True, False, True]
     assert following([], [told]) == []
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from records.tables.schemas import Row
+from synth.curation.candidates import FollowingTurns, following
 from synth.engine.stages import Item, ItemResult
 from synth.episode.config import DelegationConfig, EpisodeConfig
 from synth.episode.delegation import NAME
@@ -16,11 +17,10 @@ from synth.episode.environment import EpisodeEnvironment
 from synth.episode.replay import replay_rows
 from synth.episode.rollout import RolloutConfig, plan_rollouts, run_rollout
 from synth.episode.sessions import part_of, session_id, whole_episode
-from synth.judging.curation import FollowingTurns, following
 from synth.judging.grading import Recorded, plan_grading
 from synth.judging.transcript import ANOTHER, transcript_of
-from synth.publish.export_messages import what_is_wrong
 from synth.rubrics.economy import economy_of
+from synth.rubrics.turns import what_is_wrong
 from tests import killing
 from tests.synth.clinic import (
     AGENT,
