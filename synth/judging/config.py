@@ -27,7 +27,10 @@ class JudgedConfig(JobConfig):
     def asks_embedder(self) -> bool:
         """Whether curation has passages embedded: where evaluations are named and somebody plays
         the role."""
-        has_model = self.roles["embedder"].base_url != OFFLINE or "embedder" in self.offline.roles
+        own = self.roles.get("embedder")
+        has_model = own is not None and (
+            own.base_url != OFFLINE or "embedder" in self.offline.roles
+        )
         return bool(self.curation.decontamination.files) and has_model
 
     def roles_asked(self) -> dict[Role, RoleConfig]:
