@@ -143,9 +143,12 @@ class LatentAttention(nn.Module):
         latent_BSC, key_BSR = stored(*self.latents(x_BTD, context))
         if x_BTD.shape[1] > 1:
             k_BHSK, v_BHSV = self.expand(latent_BSC, key_BSR)
+            # values as wide as keys: only then does a CPU have a kernel that keeps no logits
+            narrower = max(0, k_BHSK.shape[-1] - v_BHSV.shape[-1])
+            wide_BHSK = F.pad(v_BHSV, (0, narrower))
             out_BHTV = F.scaled_dot_product_attention(
-                q_BHTK, k_BHSK, v_BHSV, attn_mask=_as_tensor(context.mask), scale=self.scale
-            )
+                q_BHTK, k_BHSK, wide_BHSK, attn_mask=_as_tensor(context.mask), scale=self.scale
+            )[..., : v_BHSV.shape[-1]]
         else:
             out_BHTV = self._absorbed(q_BHTK, latent_BSC, key_BSR, _as_tensor(context.mask))
         return self.o_proj(out_BHTV.transpose(1, 2).flatten(2))

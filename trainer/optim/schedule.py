@@ -92,10 +92,12 @@ def wsd(
     )
 
 
-def extended(schedule: Schedule, tokens: int, way: RateExtension, *, peak: float) -> Schedule:
+def extended(
+    schedule: Schedule, tokens: int, way: RateExtension, *, peak: float, decay: float = DECAY
+) -> Schedule:
     """The schedule with so many tokens more behind it; up to its end nothing of it changes.
 
-    With r for the rate at its end, x for tokens behind it, n for `tokens`, and d = DECAY n:
+    With r for the rate at its end, x for tokens behind it, n for `tokens`, and d = `decay` n:
 
         hold:     lr = r
         redecay:  lr = r + (peak - r) x / w                    x < w = REWARMING n  (re-warming)
@@ -108,7 +110,7 @@ def extended(schedule: Schedule, tokens: int, way: RateExtension, *, peak: float
     if way == "hold":
         more = (Phase(tokens=tokens, to=last),)
     else:
-        again = wsd(peak, tokens, warmup=REWARMING)
+        again = wsd(peak, tokens, warmup=REWARMING, decay=decay)
         rewarming = Phase(tokens=max(1, again.warmup_tokens), to=peak, shape="linear")
         more = (rewarming, *again.phases)
     return Schedule(warmup_tokens=schedule.warmup_tokens, phases=(*schedule.phases, *more))

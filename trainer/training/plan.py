@@ -59,7 +59,7 @@ def learning_rates(config: TrainConfig, plan: Plan) -> Schedule:
         for before, after in pairwise(plan):
             assert after.extend is not None  # only the first has none
             tokens = (after.steps - before.steps) * config.step_tokens
-            made = extended(made, tokens, after.extend, peak=config.peak_lr)
+            made = extended(made, tokens, after.extend, peak=config.peak_lr, decay=config.decay)
     return made
 
 

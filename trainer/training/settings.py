@@ -16,7 +16,7 @@ from trainer.model.config import PRESETS, TransformerConfig
 from trainer.model.size import size_of
 from trainer.optim.loss import tokens_at_a_time
 from trainer.optim.muon import OptimizerConfig
-from trainer.optim.schedule import RateExtension, Schedule, wsd
+from trainer.optim.schedule import DECAY, RateExtension, Schedule, wsd
 from trainer.training.devices import Device, refuse_what_does_not_fit, weight_dtype
 
 VALIDATIONS = 20
@@ -98,8 +98,10 @@ class TrainConfig(Config):
     nothing says what their rate is. With a `schedule`, that says it."""
     peak_lr: float = Field(default=2e-3, gt=0.0)
     """Highest learning rate, where no `schedule` is given."""
+    decay: float = Field(default=DECAY, gt=0.0, le=0.9)
+    """Share of the steps over which the rate falls, where no `schedule` is given."""
     schedule: Schedule | None = None
-    """By tokens. None: warm-up over 2% of the steps, constant, cosine over the last 30%."""
+    """By tokens. None: warm-up over 2% of the steps, constant, a cosine over `decay` of them."""
     optimizer: OptimizerConfig = OptimizerConfig()
     """Muon for matrices, AdamW for the rest."""
     clip_norm: float = Field(default=1.0, gt=0.0)
@@ -180,7 +182,7 @@ class TrainConfig(Config):
     @property
     def learning_rates(self) -> Schedule:
         """Of a run that begins with these settings."""
-        return self.schedule or wsd(self.peak_lr, self.steps * self.step_tokens)
+        return self.schedule or wsd(self.peak_lr, self.steps * self.step_tokens, decay=self.decay)
 
     @property
     def validate_every(self) -> int:

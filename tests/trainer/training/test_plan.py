@@ -47,6 +47,20 @@ def test_redecaying_is_the_formula_that_is_written_down() -> None:
     assert {held.lr_at(FIRST + n) for n in range(0, 2 * MORE, 7)} == {low}
 
 
+@pytest.mark.parametrize("decay", [0.2, 0.5, 0.9])
+def test_the_rate_falls_over_the_share_of_the_steps_that_is_set(
+    decay: float, tmp_path: Path
+) -> None:
+    config = config_of(tmp_path, tmp_path / "run", decay=decay, peak_lr=PEAK, steps=1000)
+    plan: Plan = (PlannedSteps(1000, None), PlannedSteps(2000, "redecay"))
+    rates = learning_rates(config, plan)
+    for end in (1000, 2000):
+        falls = end - decay * 1000
+        assert rates.lr_at(round(falls * config.step_tokens)) == pytest.approx(PEAK)
+        halfway = round((falls + decay * 500) * config.step_tokens)
+        assert rates.lr_at(halfway) == pytest.approx((PEAK + FLOOR * PEAK) / 2, rel=1e-3)
+
+
 BEGUN: Plan = (PlannedSteps(100, None),)
 LONGER: Plan = (*BEGUN, PlannedSteps(200, "redecay"))
 
