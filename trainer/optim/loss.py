@@ -44,17 +44,21 @@ def summed_loss(
     hidden_ND = hidden_BTD.flatten(0, 1).index_select(0, learnt_N)
     targets_N = targets_BT.flatten().index_select(0, learnt_N)
     weight_VD = model.lm_head.weight
-    return _SummedLoss.apply(hidden_ND, weight_VD, targets_N)  # type: ignore[return-value]
+    # told from here: inside of a function gradients are off, and its inputs want them in any case
+    learning = torch.is_grad_enabled()
+    return _SummedLoss.apply(hidden_ND, weight_VD, targets_N, learning)  # type: ignore[return-value]
 
 
 class _SummedLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, hidden_ND: Tensor, weight_VD: Tensor, targets_N: Tensor) -> Tensor:
-        learning = any(ctx.needs_input_grad)
+    def forward(
+        ctx: Any, hidden_ND: Tensor, weight_VD: Tensor, targets_N: Tensor, learning: bool
+    ) -> Tensor:
         wide = wide_dtype(hidden_ND.dtype)
         loss = hidden_ND.new_zeros((), dtype=wide)
-        dhidden_ND = torch.empty_like(hidden_ND)
-        dweight_VD = torch.zeros_like(weight_VD, dtype=wide)
+        held = slice(None) if learning else slice(0)  # nothing, where nobody learns from it
+        dhidden_ND = torch.empty_like(hidden_ND[held])
+        dweight_VD = torch.zeros_like(weight_VD[held], dtype=wide)
         tokens = tokens_at_a_time(hidden_ND.device)
         for start in range(0, len(hidden_ND), tokens):
             own = slice(start, start + tokens)
@@ -71,6 +75,6 @@ class _SummedLoss(torch.autograd.Function):
         return loss
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None]:
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor, None, None]:
         dhidden_ND, dweight_VD = ctx.saved_tensors
-        return dhidden_ND * gradients[0], dweight_VD * gradients[0], None
+        return dhidden_ND * gradients[0], dweight_VD * gradients[0], None, None

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.trainer.configs import small
 from trainer.data.packing import IGNORE
@@ -109,3 +111,29 @@ def test_the_loss_in_stretches_is_the_loss(tokens: int, monkeypatch: pytest.Monk
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
     with torch.no_grad():
         torch.testing.assert_close(summed_loss(model, hidden, targets), plain)
+
+
+class Made(TorchDispatchMode):
+    """Notes of each operation its name, and of what it gives the size and the place."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tensors: list[tuple[str, int, int]] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = func(*args, **(kwargs or {}))
+        if isinstance(given, Tensor):
+            name = func.overloadpacket.__name__
+            self.tensors.append((name, given.numel(), given.data_ptr()))
+        return given
+
+
+def test_a_loss_that_nobody_learns_from_makes_no_gradient() -> None:
+    """One product, of the logits, and nothing as large as the head."""
+    model = new_decoder(small())
+    hidden, targets = torch.randn(2, 6, 32), torch.randint(0, 97, (2, 6))
+    with torch.no_grad(), Made() as made:
+        summed_loss(model, hidden, targets)
+    assert [size for name, size, _ in made.tensors if name == "mm"] == [2 * 6 * 97]
+    head = model.lm_head.weight
+    assert max(size for _, size, at in made.tensors if at != head.data_ptr()) < head.numel()
