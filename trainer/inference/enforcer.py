@@ -22,6 +22,7 @@ from records.errors import ConfigError
 from trainer.data.tokenizer import Tokenizer
 from trainer.inference.json_grammar import TERMINALS, JsonGrammar, literal
 from trainer.inference.json_schema import Schema
+from trainer.inference.sampler import GuideError
 
 MOST_CALLS = 8
 """In one answer."""
@@ -87,20 +88,31 @@ class AnswerGrammar:
 
 
 class Enforcer:
-    """Follows one answer token by token."""
+    """Follows one answer token by token. The engine has limits of its own, on the ways in which
+    what was written can be read; behind one it allows the end token alone, whatever is open."""
 
     def __init__(self, matcher: LLMatcher, size: int) -> None:
         self._matcher, self._size = matcher, size
 
     def allowed(self) -> Tensor:
-        """Of each token whether it may come next; the end token among others."""
+        """Of each token whether it may come next; the end token among others. GuideError at a limit
+        of the engine."""
         packed = torch.frombuffer(bytearray(self._matcher.compute_bitmask()), dtype=torch.uint8)
+        if self._matcher.is_error():
+            raise self._error("what may follow cannot be told")
         return _bits(packed)[: self._size]
 
     def take(self, token: int) -> None:
-        """The token came next. ConfigError for one that may not."""
+        """The token came next. GuideError for one that may not, and at a limit of the engine."""
         if not self._matcher.consume_token(token):
-            raise ConfigError(f"token {token} may not follow: {self._matcher.get_error()[:300]}")
+            raise self._error(f"token {token} may not follow, or cannot be followed")
+
+    def _error(self, what: str) -> GuideError:
+        reason = self._matcher.get_error().partition("\n")[0]
+        return GuideError(
+            f"{what}: {reason[:300]}. Tools with fewer properties and alternatives are within the "
+            "limits of constrained decoding; constrained = false does without it"
+        )
 
 
 class _Vocabulary:

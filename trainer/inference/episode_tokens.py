@@ -47,7 +47,8 @@ class AnswerSpan(NamedTuple):
     end: int
     """Behind its last drawn token."""
     finish_reason: FinishReason | Literal["no_room"]
-    """`stop`: by the end token, which it drew; `length`: cut; `no_room`: nothing was drawn."""
+    """`stop`: by the end token, which it drew; `length`: cut; `guide`: cut where the grammar gave
+    up; `no_room`: nothing was drawn."""
 
 
 @dataclass

@@ -9,7 +9,7 @@ import torch
 from records.errors import ConfigError
 from trainer.data.tokenizer import FILE as TOKENIZER
 from trainer.data.tokenizer import Tokenizer
-from trainer.inference.sampler import READ_KEYS, READ_TOKENS, Sampler
+from trainer.inference.sampler import READ_KEYS, READ_TOKENS, Sampler, slot_tokens
 from trainer.model.config import TransformerConfig
 from trainer.model.exchange import import_model, import_with_tokenizer
 from trainer.model.size import size_of
@@ -45,7 +45,7 @@ def load_sampler(
     where = device_of(device)
     _check_folder(folder)
     config = import_model(folder, shapes_only=True).config
-    room = tokens or config.max_positions
+    room = slot_tokens(config, tokens)
     refuse_widths(config, where)
     needed = bytes_needed(config, slots=slots, tokens=room, device=where)
     refuse_what_does_not_fit(
@@ -54,10 +54,6 @@ def load_sampler(
         what=f"sampling from {folder} with {slots} slots of {room} tokens",
         instead="lower slots or slot_tokens, or choose a smaller model",
     )
-    if room > config.max_positions:
-        raise ConfigError(
-            f"a slot of {room} tokens: the model takes {config.max_positions} at most"
-        )
     log.info("%s on %s, about %.2f GiB", folder, where, needed / 2**30)
     model, tokenizer = import_with_tokenizer(folder, device=where, dtype=weight_dtype(where))
     return Loaded(Sampler(model.eval(), slots=slots, tokens=tokens, routes=routes), tokenizer)

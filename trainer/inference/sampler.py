@@ -5,6 +5,7 @@ what it holds: a prompt that begins so, as a conversation's next turn does, is r
 Prompts are read in bounded passes, so that memory hangs on the cache and not on their number.
 """
 
+import logging
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +19,10 @@ from records.errors import ConfigError
 from trainer.inference.drawing import Sampling, draw, uniform_of
 from trainer.inference.routes import empty_routes, recorded_routes
 from trainer.model.cache import LatentCache
+from trainer.model.config import TransformerConfig
 from trainer.model.decoder import Decoder
+
+log = logging.getLogger(__name__)
 
 READ_TOKENS = 2048
 """New tokens of prompts in one pass, padding included."""
@@ -26,7 +30,12 @@ READ_TOKENS = 2048
 READ_KEYS = 16_384
 """Tokens that the rows of a pass attend to, all together; a row by itself may have more."""
 
-FinishReason = Literal["stop", "length"]
+FinishReason = Literal["stop", "length", "guide"]
+"""By the stop token; by a limit; because the answer's guide gave up."""
+
+
+class GuideError(ConfigError):
+    """A guide cannot say what may follow: its answer ends where it is."""
 
 
 @dataclass
@@ -55,10 +64,13 @@ class Guide(Protocol):
     """Says which tokens may come next in one answer: see `trainer.inference.enforcer`."""
 
     def allowed(self) -> Tensor:
-        """Of each token of the tokenizer whether it may; on the CPU."""
+        """Of each token of the tokenizer whether it may; on the CPU. GuideError where it cannot be
+        told."""
         ...
 
-    def take(self, token: int) -> None: ...
+    def take(self, token: int) -> None:
+        """The token came next. GuideError where nothing can be told of what follows it."""
+        ...
 
 
 @dataclass
@@ -89,7 +101,10 @@ class Sampler:
         self, model: Decoder, *, slots: int = 16, tokens: int | None = None, routes: bool = False
     ) -> None:
         """`tokens`: that a slot can hold; by default, and at most, what the model takes. `routes`:
-        keep which experts each token was sent to."""
+        keep which experts each token was sent to. ConfigError for no slot, and for slots of less
+        than a token or of more than the model takes."""
+        if slots < 1:
+            raise ConfigError(f"slots = {slots}: a sampler has at least one")
         weight = model.lm_head.weight
         self.model = model
         self.version = 0
@@ -97,7 +112,7 @@ class Sampler:
         self.cache = LatentCache(
             model.config,
             slots=slots,
-            tokens=tokens or model.config.max_positions,
+            tokens=slot_tokens(model.config, tokens),
             device=weight.device,
             dtype=weight.dtype,
         )
@@ -144,8 +159,9 @@ class Sampler:
         """Draw on at the end of each draft until it has ended, `budget` more tokens of it are drawn
         or `paused` says so, which is asked before every pass. A guide has taken a draft's tokens.
 
-        ConfigError for a prompt that is empty or leaves no room in a slot, where a guide allows no
-        token at all, and for a model whose logits are no numbers. Drafts keep what was drawn.
+        A guide that gives up (`GuideError`) ends its own answer, with a warning. ConfigError for a
+        prompt that is empty or leaves no room in a slot, where a guide allows no token at all, and
+        for a model whose logits are no numbers. Drafts keep what was drawn.
         """
         if budget is not None and budget < 1:
             raise ValueError(f"budget must be at least one token, got {budget}")
@@ -214,9 +230,9 @@ class Sampler:
     def _is_over(self, sequence: _Sequence, stop: int) -> bool:
         """Whether nothing more is drawn of it now; then its slot is free."""
         draft = sequence.draft
-        if draft.ids[-1] == stop:
+        if draft.ids[-1:] == [stop]:
             draft.finish_reason = "stop"
-        elif len(draft.ids) >= sequence.most:
+        elif draft.finish_reason is None and len(draft.ids) >= sequence.most:
             draft.finish_reason = "length"
         over = draft.finish_reason is not None or len(draft.ids) >= sequence.pause_at
         if over:
@@ -259,7 +275,7 @@ class Sampler:
             self._routes_BSLK[sequence.slot, held : held + len(row)] = routes_TLK[: len(row)]
 
     def _write(self, sequences: list[_Sequence], hidden: Tensor, sampling: Sampling) -> None:
-        """Draw the next token of each sequence."""
+        """Draw the next token of each sequence but those whose guide gives up."""
         logits_NV = self.model.logits(hidden)
         uniforms = [uniform_of(s.draft.seed, len(s.draft.ids)) for s in sequences]
         try:
@@ -268,22 +284,49 @@ class Sampler:
             raise ConfigError(f"{error}: its weights are damaged") from error
         for sequence, token, logprob, own in zip(sequences, *drawn, strict=True):
             draft = sequence.draft
+            if draft.finish_reason is not None:
+                continue
             draft.ids.append(token)
             draft.logprobs.append(logprob)
             draft.model_logprobs.append(own)
             draft.versions.append(self.version)
             if sequence.guide is not None:
-                sequence.guide.take(token)
+                try:
+                    sequence.guide.take(token)
+                except GuideError as error:
+                    _give_up(sequence, error)
+
+
+def slot_tokens(config: TransformerConfig, tokens: int | None) -> int:
+    """That a slot holds: `tokens`, or what the model takes, which is the most there can be."""
+    room = config.max_positions if tokens is None else tokens
+    if not 1 <= room <= config.max_positions:
+        raise ConfigError(
+            f"a slot of {room} tokens: the model takes {config.max_positions} at most, and a slot "
+            "holds one at least"
+        )
+    return room
+
+
+def _give_up(sequence: _Sequence, error: GuideError) -> None:
+    draft = sequence.draft
+    draft.finish_reason = "guide"
+    log.warning("answer %d ends after %d tokens: %s", sequence.number, len(draft.ids), error)
 
 
 def _allowed(sequences: Sequence[_Sequence], logits_NV: Tensor) -> Tensor | None:
-    """What the guides say, for all rows; None where there are none."""
+    """What the guides say, for all rows; None where there are none. Of a row whose guide gives up
+    anything, since nothing is drawn for it."""
     if all(sequence.guide is None for sequence in sequences):
         return None
     allowed_NV = torch.ones(logits_NV.shape, dtype=torch.bool)
     for sequence, row_V in zip(sequences, allowed_NV, strict=True):
         if sequence.guide is not None:
-            own = sequence.guide.allowed()
+            try:
+                own = sequence.guide.allowed()
+            except GuideError as error:
+                _give_up(sequence, error)
+                continue
             row_V[: len(own)] = own
             row_V[len(own) :] = False  # rows of the head that are no token of the tokenizer
             if not own.any():

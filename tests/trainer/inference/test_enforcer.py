@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from llguidance import LLMatcher, LLParserLimits
 
 from records.chat.k2 import END
 from records.errors import ConfigError
@@ -18,7 +19,7 @@ from trainer.data.chat import encode_chat, parse_answer, prompt_for_answer
 from trainer.data.tokenizer import SPECIAL, Tokenizer, train_tokenizer
 from trainer.inference.drawing import Sampling
 from trainer.inference.enforcer import AnswerGrammar, Enforcer
-from trainer.inference.sampler import Sampler
+from trainer.inference.sampler import AnswerDraft, GuideError, Sampler
 from trainer.model.initialization import new_decoder
 
 SCHEMA: dict[str, Any] = {
@@ -394,3 +395,52 @@ def test_objects_of_many_properties_can_be_written_required_ones_in_any_case() -
     assert fit('{"p70"', schema) == "no"  # more than can be counted
     with pytest.raises(ConfigError, match=r"80 required properties; .* takes 64"):
         fit("{", {**schema, "required": names})
+
+
+def alternatives(count: int) -> dict[str, Any]:
+    """So many ways to read the first name of an object, and as many names in each."""
+    names = [[f"p{way}_{n}" for n in range(count)] for way in range(count)]
+    ways = [{"type": "object", "properties": {n: {"type": "null"} for n in own}} for own in names]
+    return {"type": "object", "anyOf": ways}
+
+
+def follow(enforcer: Enforcer, tokens: list[int]) -> None:
+    for token in tokens:
+        assert enforcer.allowed()[token]
+        enforcer.take(token)
+
+
+def test_at_a_limit_of_the_engine_the_end_token_is_not_said_to_be_all_that_may_follow() -> None:
+    tokenizer, grammar = _of_letters()
+    few = LLParserLimits(max_lexer_states=8)
+    text = "start: WORD\nWORD: /[a-z]+(x|yz){3,9}[a-f]+/"
+    enforcer = Enforcer(LLMatcher(grammar._engine, text, log_level=0, limits=few), tokenizer.size)
+    with pytest.raises(GuideError, match="cannot be told: lexer error: too many states"):
+        follow(enforcer, tokenizer.encode("abcxyzxyzxyzab"))
+
+
+def test_an_answer_at_a_limit_of_the_engine_ends_alone(caplog: pytest.LogCaptureFixture) -> None:
+    """`{` and the quotation mark are all that may begin the arguments, and behind these there are
+    more ways to go on than the engine follows."""
+    tokenizer, _ = _of_letters()
+    config = CONFIGS["plain"].model_copy(update={"vocab_size": tokenizer.size})
+    model = new_decoder(config).eval()
+
+    def drawn(*schemas: dict[str, Any]) -> list[AnswerDraft]:
+        return Sampler(model, slots=2).generate(
+            [[5, 6, 7]] * len(schemas),
+            Sampling(temperature=1.0, max_tokens=12),
+            stop=tokenizer.special[END],
+            guides=[begun(schema) for schema in schemas],
+            seeds=[3] * len(schemas),
+        )
+
+    many, few, other = drawn(alternatives(60), SCHEMA, SCHEMA)
+    assert many.finish_reason == "guide"
+    assert "".join(tokenizer.decode(many.ids).split()) == '{"'
+    assert len(many.ids) == len(many.logprobs) == len(many.model_logprobs) == len(many.versions)
+    assert f"answer 0 ends after {len(many.ids)} tokens" in caplog.text
+    assert "constrained = false" in caplog.text
+    [alone] = drawn(SCHEMA)
+    assert alone.finish_reason in ("length", "stop")
+    assert few.ids == other.ids == alone.ids

@@ -106,6 +106,16 @@ def test_prompts_that_do_not_fit_are_refused() -> None:
     assert len(made.ids) == 2
 
 
+@pytest.mark.parametrize("tokens", [0, -1, 257])
+def test_slots_are_no_larger_than_the_model_takes_and_hold_a_token(tokens: int) -> None:
+    model = new_decoder(small(max_positions=256))
+    with pytest.raises(ConfigError, match=rf"a slot of {tokens} tokens: the model takes 256"):
+        Sampler(model, tokens=tokens)
+    with pytest.raises(ConfigError, match="slots = 0"):
+        Sampler(model, slots=0)
+    assert Sampler(model, slots=1, tokens=256).cache.capacity == 256
+
+
 def test_a_conversation_is_read_on_from_what_its_slot_holds() -> None:
     """Same answers as without anything held, and only the new tokens are fed."""
     model = model_of("plain")
