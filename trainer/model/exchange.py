@@ -13,6 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
+from torch.distributed.tensor import DTensor
 
 from records.errors import ConfigError
 from records.files import write_atomic
@@ -21,6 +22,7 @@ from trainer.data.chat_template import RESPONSE_TEMPLATE, chat_template
 from trainer.data.tokenizer import Tokenizer, load_tokenizer
 from trainer.model.decoder import Decoder
 from trainer.model.hf_config import config_of_hf, generation_config, hf_config
+from trainer.model.initialization import held_matrices, sharded
 
 SHARD_BYTES = 4 * 2**30
 """Largest file of weights, but for a single tensor that is larger."""
@@ -71,13 +73,17 @@ def export_model(
 
 
 def released_tensors(state: Mapping[str, Tensor]) -> Iterator[tuple[str, Tensor]]:
-    """Every tensor of a checkpoint under the name that it is released by, as a view."""
+    """Every tensor of a checkpoint under the name that it is released by, as a view; of a sharded
+    stack of experts those matrices that this process holds."""
     for name, tensor in state.items():
         head, _, stack = name.rpartition(".")
-        if head.endswith(".mlp.experts"):
-            yield from ((f"{head}.{i}.{stack}.weight", matrix) for i, matrix in enumerate(tensor))
-        else:
+        if not head.endswith(".mlp.experts"):
             yield name, tensor
+            continue
+        held = held_matrices(tensor) if isinstance(tensor, DTensor) else range(len(tensor))
+        matrices = tensor.to_local() if isinstance(tensor, DTensor) else tensor
+        for number, matrix in zip(held, matrices, strict=True):
+            yield f"{head}.{number}.{stack}.weight", matrix
 
 
 def _no_shared_experts(model: Decoder) -> dict[str, Tensor]:
@@ -135,7 +141,7 @@ def import_model(
     if shapes_only:
         return model
     model.allocate(device, dtype)
-    _fill(model, folder)
+    read_weights(model, folder)
     return model
 
 
@@ -153,9 +159,14 @@ def import_with_tokenizer(
     return import_model(folder, device=device, dtype=dtype), tokenizer
 
 
-def _fill(model: Decoder, folder: Path) -> None:
-    wanted = dict(released_tensors(model.state_dict()))
-    missing = wanted.keys() | set()
+def read_weights(model: Decoder, folder: Path) -> None:
+    """The weights of a folder in their format into a model of its config that has memory: whole, or
+    sharded on the meta device before it was allocated, where each process reads the files and keeps
+    its part. ConfigError as `import_model` has it."""
+    with torch.device("meta"):
+        shapes = {n: t.shape for n, t in released_tensors(Decoder(model.config).state_dict())}
+    held = dict(released_tensors(model.state_dict()))
+    missing = set(shapes)
     for path in _weight_files(folder):
         try:
             with safe_open(path, framework="pt") as weights:
@@ -166,7 +177,13 @@ def _fill(model: Decoder, folder: Path) -> None:
                     if name not in missing:
                         raise ConfigError(f"{path}: {name} is no tensor of this config, or twice")
                     missing.remove(name)
-                    _copy(wanted[name], tensor, f"{path}: {name}")
+                    if shapes[name] != tensor.shape:
+                        raise ConfigError(
+                            f"{path}: {name} has shape {tuple(tensor.shape)}, the config says "
+                            f"{tuple(shapes[name])}"
+                        )
+                    if name in held:
+                        _copy(held[name], tensor)
         except SafetensorError as error:
             raise ConfigError(f"{path} is damaged: {error}") from error
     if missing:
@@ -174,11 +191,11 @@ def _fill(model: Decoder, folder: Path) -> None:
         raise ConfigError(f"{folder}: {len(missing)} tensors are missing, such as {some}")
 
 
-def _copy(target: Tensor, tensor: Tensor, what: str) -> None:
-    if target.shape != tensor.shape:
-        raise ConfigError(
-            f"{what} has shape {tuple(tensor.shape)}, the config says {tuple(target.shape)}"
-        )
+@torch.no_grad()
+def _copy(target: Tensor, tensor: Tensor) -> None:
+    """Into its place, or into the part of it that this process holds."""
+    if isinstance(target, DTensor):
+        tensor = sharded(tensor.to(target), target)
     target.copy_(tensor)
 
 

@@ -8,8 +8,6 @@ matrices this process holds. They do hang on the kind of device and on the dtype
 differ.
 """
 
-from functools import partial
-
 import torch
 from torch import Tensor
 from torch.distributed.tensor import DTensor, distribute_tensor
@@ -55,16 +53,20 @@ def _draw_own(parameter: Tensor, name: str, *, seed: int, std: float) -> None:
     """The part of a sharded parameter that this process holds, with the numbers that the whole has
     there. Stacks are sharded by matrices."""
     assert isinstance(parameter, DTensor)
-    cut = partial(
-        distribute_tensor,
-        device_mesh=parameter.device_mesh,
-        placements=parameter.placements,
-        src_data_rank=None,  # every process has the same: nothing is sent
-    )
     if parameter.ndim == 3:
-        places = cut(torch.arange(len(parameter), device=parameter.device)).to_local().tolist()
-        draw(parameter.to_local(), name, seed=seed, std=std, first=places[0] if places else 0)
+        draw(parameter.to_local(), name, seed=seed, std=std, first=held_matrices(parameter).start)
         return
     whole = torch.empty(parameter.shape, dtype=parameter.dtype, device=parameter.device)
     draw(whole, name, seed=seed, std=std)
-    parameter.copy_(cut(whole))
+    parameter.copy_(sharded(whole, parameter))
+
+
+def held_matrices(stack: DTensor) -> range:
+    """Places in the whole stack of the matrices that this process holds."""
+    places = sharded(torch.arange(len(stack), device=stack.device), stack).to_local().tolist()
+    return range(places[0], places[-1] + 1) if places else range(0)
+
+
+def sharded(whole: Tensor, like: DTensor) -> DTensor:
+    """`whole`, which every process has on its device, placed as `like` is; nothing is sent."""
+    return distribute_tensor(whole, like.device_mesh, like.placements, src_data_rank=None)

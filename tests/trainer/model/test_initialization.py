@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.trainer.configs import small
 from trainer.model.decoder import Decoder
-from trainer.model.exchange import export_model, import_model
+from trainer.model.exchange import export_model, import_model, read_weights
 from trainer.model.initialization import draw, initialize, new_decoder
 
 CPU = torch.device("cpu")
@@ -80,15 +80,21 @@ def second_of_two() -> Iterator[None]:
     dist.destroy_process_group()
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-@pytest.mark.usefixtures("second_of_two")
-def test_a_model_sharded_on_meta_draws_its_part_of_the_whole(dtype: torch.dtype) -> None:
+def on_two_processes(dtype: torch.dtype = torch.float32) -> Decoder:
+    """Sharded on the meta device, then given memory."""
     with torch.device("meta"):
         model = Decoder(small())
     mesh = init_device_mesh("cpu", (2,))
     for part in (*model.layers, model):
         fully_shard(part, mesh=mesh)
     model.allocate(CPU, dtype)
+    return model
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.usefixtures("second_of_two")
+def test_a_model_sharded_on_meta_draws_its_part_of_the_whole(dtype: torch.dtype) -> None:
+    model = on_two_processes(dtype)
     initialize(model, 3)
     whole = placed(dtype)
     initialize(whole, 3)
@@ -96,6 +102,41 @@ def test_a_model_sharded_on_meta_draws_its_part_of_the_whole(dtype: torch.dtype)
         held = model.get_parameter(name)
         assert isinstance(held, DTensor)
         assert torch.equal(held.to_local(), value.chunk(2)[1]), name
+
+
+@pytest.mark.usefixtures("second_of_two")
+def test_a_model_sharded_on_meta_reads_its_part_of_a_checkpoint(tmp_path: Path) -> None:
+    whole = new_decoder(small(), 3)
+    export_model(whole, tmp_path)
+    model = on_two_processes()
+    read_weights(model, tmp_path)
+    for name, value in whole.state_dict().items():
+        held = model.state_dict()[name]
+        if isinstance(held, DTensor):  # router biases are whole everywhere
+            assert torch.equal(held.to_local(), value.chunk(2)[1]), name
+        else:
+            assert torch.equal(held, value), name
+
+
+def _read_in_a_process(rank: int, folder: Path) -> None:
+    store = dist.FileStore(str(folder / "store"), 2)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=2)
+    model = on_two_processes()
+    read_weights(model, folder)
+    whole = import_model(folder)
+    ids = torch.arange(12).view(2, 6) % 97
+    for name, value in whole.named_parameters():
+        gathered = model.get_parameter(name)
+        assert isinstance(gathered, DTensor)
+        assert torch.equal(gathered.full_tensor(), value), name
+    assert torch.equal(model(ids).hidden_BTD, whole(ids).hidden_BTD)
+    dist.destroy_process_group()
+
+
+@pytest.mark.slow
+def test_two_processes_read_a_checkpoint_and_compute_as_one_does(tmp_path: Path) -> None:
+    export_model(new_decoder(small(), 3), tmp_path)
+    torch.multiprocessing.spawn(_read_in_a_process, (tmp_path,), nprocs=2)
 
 
 def test_matrices_are_drawn_apart_with_the_spread_that_was_asked_for() -> None:
