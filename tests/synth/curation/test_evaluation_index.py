@@ -194,24 +194,22 @@ def test_passages_lose_no_long_piece_of_a_text_and_none_is_long(text: str, times
 
 
 def test_a_long_line_is_cut_into_its_sentences() -> None:
-    sentences = [
-        f"Sentence {n} tells what the guest of room {n} would like today." for n in range(20)
-    ]
+    sentences = [f"Sentence {n} tells what the guest of room {n} would like." for n in range(20)]
     assert passages_in(" ".join(sentences)) == sentences
 
 
-RENTED = "请帮我为周六上午租一条叫苍鹭的帆船，四个人，如果每小时超过四十欧元就换一条便宜的。"
+RENTED = "请帮我为周六上午租一条叫苍鹭的帆船四个人如果每小时超过四十欧元就换一条便宜的。"
 """Rent me the boat Heron for Saturday morning, for four, or a cheaper one."""
+
+LIBRARY = "我想知道图书馆星期天早上几点开门可以借几本书需要带什么证件。"
+"""When does the library open on Sunday, how many books may I take, and what must I bring?"""
 
 
 def test_what_is_written_without_spaces_is_found_with_other_names_in_it() -> None:
     index = index_of({"task": RENTED})
     found = index.near(RENTED.replace("周六", "周日").replace("苍鹭", "海鸥"), "text")
     assert found is not None
-    assert (
-        index.near("我想知道图书馆星期天早上几点开门，可以借几本书，需要带什么证件。", "text")
-        is None
-    )
+    assert index.near(LIBRARY, "text") is None
     assert passages_in("请问您需要什么帮助") == [], "a phrase of nine characters is no passage"
 
 

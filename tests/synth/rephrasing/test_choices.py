@@ -11,7 +11,6 @@ from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
 from synth.rephrasing.writing.genres import genres
 from synth.rephrasing.writing.instructions import instructions
 
-
 SOURCE = SourceConfig(path="here")
 
 
