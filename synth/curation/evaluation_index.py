@@ -29,6 +29,8 @@ INDEX_VERSION = 2
 MARGIN = 0.2
 """How far below the similarity an estimate by `HASHES` may lie: three standard deviations."""
 
+_PLACES = np.arange(HASHES, dtype=np.uint64)
+
 REMEMBERED = 1 << 11
 """Texts whose leaks are kept: prompts and tools are those of many trajectories."""
 
@@ -86,9 +88,9 @@ class EvaluationIndex:
         owners = [(n, at) for n, runs in enumerate(self._runs) for at in range(len(runs.hashes))]
         self._known, first = np.unique(hashes, return_index=True)
         self._owners = [owners[at] for at in first.tolist()]
-        self._sketches = np.frombuffer(
-            b"".join(sketch(one.text) for one in self.passages), np.uint32
-        ).reshape(-1, HASHES)
+        keys = np.array([_keys_of(one.text) for one in self.passages], np.uint64).ravel()
+        order = np.argsort(keys, kind="stable")
+        self._keys, self._of_passage = keys[order], (order // HASHES).astype(np.int32)
         self._is_tool = np.array([one.kind == "tool" for one in self.passages], bool)
         self._shingles: list[Shingles] = [shingles(one.text) for one in self.passages]
         self.remembered_leaks_in = lru_cache(REMEMBERED)(self.leaks_in)
@@ -151,16 +153,18 @@ class EvaluationIndex:
     def near(self, passage: str, kind: PassageKind) -> Leak | None:
         """The passage of an evaluation that is most alike, if it is near."""
         least = self._config.near_tools if kind == "tool" else self._config.near
-        own = np.frombuffer(sketch(passage), np.uint32)
-        agree = (self._sketches == own).sum(axis=1) >= (least - MARGIN) * HASHES
-        candidates = np.flatnonzero(agree & (self._is_tool == (kind == "tool"))).tolist()
-        if not candidates:
+        own = _keys_of(passage)
+        first, last = (np.searchsorted(self._keys, own, side) for side in ("left", "right"))
+        agreeing = [self._of_passage[a:b] for a, b in zip(first, last, strict=True) if a < b]
+        if not agreeing:
             return None
+        places, numbers = np.unique(np.concatenate(agreeing), return_counts=True)
+        is_near = numbers >= (least - MARGIN) * HASHES
+        candidates = places[is_near & (self._is_tool[places] == (kind == "tool"))].tolist()
         grams = shingles(passage)
-        score, place = max((jaccard(grams, self._shingles[n]), -n) for n in candidates)
-        if score < least:
-            return None
-        return Leak("minhash", score, self.passages[-place])
+        alike = ((jaccard(grams, self._shingles[n]), -n) for n in candidates)
+        score, place = max(alike, default=(0.0, 0))
+        return Leak("minhash", score, self.passages[-place]) if score >= least else None
 
     @staticmethod
     def _placed(text: str, leak: Leak) -> Leak:
@@ -182,6 +186,12 @@ def _checked_texts(config: DecontaminationConfig) -> Iterator[EvaluationText]:
             f"{SETTING}: no text of {', '.join(config.files)} is long enough to be found: "
             f"{config.words} words (curation.decontamination.words); give other files"
         )
+
+
+def _keys_of(passage: str) -> np.ndarray:
+    """The numbers of its sketch, each with its place before it: equal where sketches agree."""
+    numbers = np.frombuffer(sketch(passage), np.uint32)
+    return numbers.astype(np.uint64) | (_PLACES << np.uint64(32))
 
 
 def _passages(one: EvaluationText) -> list[str]:
