@@ -1,14 +1,20 @@
 """What decontamination and near-duplicates find, and what they take for one, by method.
 
     python -m benchmarks.bench_decontamination leaks [--embedder FOLDER] [--dataset D]
+    python -m benchmarks.bench_decontamination policies
     python -m benchmarks.bench_decontamination duplicates --dataset D
 
 `leaks`: 48 invented tasks (`benchmarks/leaks/tasks.jsonl`), each leaked into a conversation as it
-is, with other names, with a word in six left out, in other words (written by hand, with the same
-names), and in other words with other names. 24 tasks are for choosing thresholds, the other 24 for
-reporting only. False alarms are counted on the tasks of the half that is not in the index, in all
-five forms, and on the conversations of a dataset if one is given. FOLDER is a model of
-sentence-transformers, which is served here over HTTP and asked as any embedder.
+is, with other names, these two amid twice as many other words, with a word in six left out, in
+other words (written by hand, with the same names), and in other words with other names. 24 tasks
+are for choosing thresholds, the other 24 for reporting only. False alarms are counted on the tasks
+of the half that is not in the index, in all forms, and on the conversations of a dataset if one is
+given. FOLDER is a model of sentence-transformers, which is served here over HTTP and asked as any
+embedder.
+
+`policies`: the rules and tools of every second hand-written domain are the evaluation, and are
+leaked into prompts and lists of tools as they are, with a word in six left out, and, of tools, with
+other names; those of the other domains must not be found.
 
 `duplicates`: conversations of the dataset are planted again as they are, with a greeting before
 each turn, with words left out, and with numbers and names changed. Prints one JSON line per figure.
@@ -21,19 +27,16 @@ import random
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import uvicorn
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.embedder import MODELS, client
 from benchmarks.measured import show
 from records.store.dataset import Dataset
-from records.store.journal import ShardJournal
 from records.tables.schemas import Row
 from synth.curation.duplicates import conversation_text
 from synth.curation.embedding import NearestPassages
@@ -42,16 +45,25 @@ from synth.curation.leaks import LookedThrough, embedded_passages, leaks_of
 from synth.curation.passages import trajectory_texts
 from synth.curation.settings.config import DecontaminationConfig
 from synth.llm.client import LLM
-from synth.llm.gateway import Gateway
 from synth.llm.settings.config import RoleConfig
 from synth.matching.similarity import near_repeats, sketch
 from synth.render.intervals import wilson
+from tool_specs.domains.catalogue import domain_row, tool_rows
+from tool_specs.domains.taxonomy import load_taxonomy
 
 TASKS = Path(__file__).parent / "leaks" / "tasks.jsonl"
 
 HALVES = ("development", "reporting")
 
 METHODS = ("ngrams", "minhash", "embedder")
+
+AMID = (
+    "I was here last week with my brother and we spoke to one of your colleagues, who was friendly "
+    "but in a hurry, so we agreed that I would write again once everything at home is settled. {} "
+    "There is no need to call me, since I sit in meetings until the late afternoon and cannot pick "
+    "up the phone. Thank you in advance, and please greet the colleague from last week as well."
+)
+"""What else a user may write in the same message, of twice as many words as a task."""
 
 GREETING = "Good morning, and thank you for your time."
 
@@ -78,6 +90,8 @@ def tasks() -> list[LeakedTask]:
         leaked = {
             "verbatim": text.format(**same),
             "names changed": text.format(**other),
+            "verbatim, amid other words": AMID.format(text.format(**same)),
+            "names changed, amid other words": AMID.format(text.format(**other)),
             "a word in six left out": _thinned(text.format(**same)),
             "paraphrased": paraphrase.format(**same),
             "paraphrased, names changed": paraphrase.format(**other),
@@ -106,19 +120,15 @@ def looked_at(name: str, trajectory: Row, brief: Row | None = None) -> LookedThr
 
 
 class Searcher:
-    """The methods over one half of the tasks."""
+    """The methods over the evaluations of a configuration."""
 
-    def __init__(self, half: str, config: DecontaminationConfig) -> None:
-        with tempfile.TemporaryDirectory() as folder:
-            file = Path(folder) / "evaluation.jsonl"
-            rows = [{"instruction": t.evaluation} for t in tasks() if t.half == half]
-            file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-            self.config = config.model_copy(update={"files": (str(file),)})
-            self.index = EvaluationIndex(self.config)
+    def __init__(self, config: DecontaminationConfig) -> None:
+        self.config = config
+        self.index = EvaluationIndex(config)
         self.nearest: NearestPassages | None = None
 
     async def embed(self, llm: LLM, many: Sequence[LookedThrough], stored: Iterable[Row]) -> None:
-        role = RoleConfig(base_url="http://127.0.0.1/v1", models=EMBEDDER)
+        role = RoleConfig(base_url="http://127.0.0.1/v1", models=MODELS)
         self.nearest = NearestPassages(role, self.index.passages, stored)
         await self.nearest.ask(llm, embedded_passages(many), item="bench")
 
@@ -127,7 +137,13 @@ class Searcher:
         return {row["method"] for row in rows}
 
 
-EMBEDDER: Any = ("embedder",)
+def searcher_of(half: str, config: DecontaminationConfig) -> Searcher:
+    """Over one half of the tasks."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "evaluation.jsonl"
+        rows = [{"instruction": t.evaluation} for t in tasks() if t.half == half]
+        file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return Searcher(config.model_copy(update={"files": (str(file),)}))
 
 
 def leak_cases(half: str) -> dict[str, list[LookedThrough]]:
@@ -166,7 +182,7 @@ async def leaks(options: argparse.Namespace) -> None:
         async with client(options.embedder) as llm:
             stored: list[Row] = []
             for config in configs(half):
-                searcher = Searcher(half, config)
+                searcher = searcher_of(half, config)
                 if llm is not None:
                     await searcher.embed(llm, asked, stored)
                     stored += searcher.nearest.new if searcher.nearest else []
@@ -215,59 +231,67 @@ def _all(cases: dict[str, list[LookedThrough]]) -> list[LookedThrough]:
     return [one for many in cases.values() for one in many]
 
 
-@asynccontextmanager
-async def client(folder: str | None) -> AsyncIterator[LLM | None]:
-    """The project's client of an embedder that is served here; None without a folder."""
-    if folder is None:
-        yield None
-        return
-    async with served(folder) as url:
-        roles = {"embedder": RoleConfig(base_url=url, models=EMBEDDER)}
-        with tempfile.TemporaryDirectory() as work:
-            async with Gateway(roles) as gateway:
-                with ShardJournal(Path(work) / "journal.sqlite") as journal:
-                    yield LLM(gateway, journal, stage="curation", invocation_id="bench")
+def policies() -> None:
+    """Rules and tools, by form of the leak; of half the domains, and those of the other half."""
+    rules, tools = ([[], []] for _ in range(2))
+    for number, domain in enumerate(load_taxonomy()):
+        rules[number % 2] += [rule["text"] for rule in domain_row(domain)["policy"]]
+        tools[number % 2] += [_openai_tool(row) for row in tool_rows(domain)]
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "policies.md").write_text("\n\n".join(rules[0]))
+        (Path(folder) / "tools.json").write_text(json.dumps(tools[0]))
+        config = DecontaminationConfig(files=(folder,))
+        searcher = Searcher(config)
+    cases = {f"rule, {form}": _prompts(rules[0], change) for form, change in RULE_FORMS.items()}
+    cases |= {f"tool, {form}": _offers(tools[0], change) for form, change in TOOL_FORMS.items()}
+    cases["rules of other domains"] = _prompts(rules[1], RULE_FORMS["verbatim"])
+    cases["tools of other domains"] = _offers(tools[1], TOOL_FORMS["verbatim"])
+    report(searcher, cases, _settings(config) | {"near_tools": config.near_tools})
 
 
-@asynccontextmanager
-async def served(folder: str) -> AsyncIterator[str]:
-    """The `/v1` URL of an embedder, on a free port of this machine."""
-    app = embedding_app(folder)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
-    serving = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
-        await asyncio.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    try:
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        server.should_exit = True
-        await serving
+def _openai_tool(row: Row) -> Row:
+    return {key: row[key] for key in ("name", "description")} | {"parameters": row["input_schema"]}
 
 
-def embedding_app(folder: str) -> Callable[..., Awaitable[None]]:
-    """Mean of the last hidden states, as models of sentence-transformers want it."""
-    import torch
-    from fastapi import FastAPI, Request
-    from transformers import AutoModel, AutoTokenizer
+def _prompts(rules: Iterable[str], change: Callable[[str], str]) -> list[LookedThrough]:
+    """Each in the system prompt of a conversation, between two rules of everybody's."""
+    made = []
+    for number, rule in enumerate(rules):
+        whole = conversation("Hello.")
+        common = "You serve the customers of a company.\nBe kind and brief.\n"
+        whole["messages"][0]["content"] = f"{common}{change(rule)}\nAnswer in the user's language."
+        made.append(looked_at(f"rule-{number}", whole))
+    return made
 
-    torch.set_num_threads(1)
-    tokenizer, model = AutoTokenizer.from_pretrained(folder), AutoModel.from_pretrained(folder)
-    app = FastAPI()
 
-    @app.post("/v1/embeddings")
-    async def embeddings(request: Request) -> Row:
-        texts = (await request.json())["input"]
-        read = tokenizer(texts, padding=True, truncation=True, max_length=256, return_tensors="pt")
-        with torch.no_grad():
-            states = model(**read).last_hidden_state
-        mask = read["attention_mask"].unsqueeze(-1)
-        means = (states * mask).sum(1) / mask.sum(1)
-        data = [{"index": n, "embedding": vector} for n, vector in enumerate(means.tolist())]
-        tokens = int(mask.sum())
-        return {"data": data, "usage": {"prompt_tokens": tokens, "total_tokens": tokens}}
+def _offers(tools: Iterable[Row], change: Callable[[Row], Row]) -> list[LookedThrough]:
+    """Each as the tool of a conversation."""
+    made = []
+    for number, tool in enumerate(tools):
+        offered = [{"type": "function", "function": change(tool)}]
+        made.append(looked_at(f"tool-{number}", conversation("Hello.") | {"tools": offered}))
+    return made
 
-    return app
+
+def _other_names(tool: Row) -> Row:
+    """Of the tool and its parameters; what they are described by stays."""
+    schema = tool["parameters"]
+    renamed = {f"its_{name}": own for name, own in schema.get("properties", {}).items()}
+    return tool | {"name": f"our_{tool['name']}", "parameters": schema | {"properties": renamed}}
+
+
+RULE_FORMS: dict[str, Callable[[str], str]] = {
+    "verbatim": lambda rule: rule,
+    "a word in six left out": _thinned,
+}
+
+TOOL_FORMS: dict[str, Callable[[Row], Row]] = {
+    "verbatim": lambda tool: tool,
+    "with other names": _other_names,
+    "a word in six of its description left out": lambda tool: (
+        tool | {"description": _thinned(tool["description"])}
+    ),
+}
 
 
 def duplicates(options: argparse.Namespace) -> None:
@@ -323,12 +347,14 @@ CHANGES: dict[str, Callable[[str, random.Random], str]] = {
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=("leaks", "duplicates"))
+    parser.add_argument("what", choices=("leaks", "policies", "duplicates"))
     parser.add_argument("--embedder", metavar="FOLDER", help="a model of sentence-transformers")
     parser.add_argument("--dataset", help="a dataset with conversations")
     options = parser.parse_args()
     if options.what == "leaks":
         asyncio.run(leaks(options))
+    elif options.what == "policies":
+        policies()
     elif options.dataset is None:
         parser.error("duplicates needs --dataset")
     else:

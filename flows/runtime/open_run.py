@@ -28,7 +28,7 @@ from records.tables.schemas import Row
 from sandboxes.lending.capacity import machine_live
 from sandboxes.mcp.warm import WarmServers
 from synth.catalogue.evolution.config import EvolveConfig, check_domains
-from synth.curation.evaluation_index import SETTING
+from synth.curation.evaluation_index import check_decontamination
 from synth.engine.context import ConfigT
 from synth.engine.job_config import JobConfig
 from synth.engine.processes.executor import LocalProcesses
@@ -44,7 +44,6 @@ from synth.llm.gateway import Exchange, Gateway
 from synth.llm.ledger import journalled_rows, spent_in
 from synth.llm.probing.probe import probe
 from synth.llm.profiles import Profiles, read_profiles, write_profiles
-from synth.matching.evaluations import check_evaluations
 from synth.pipeline.config import RunConfig
 from synth.pipeline.sources import calls_tools, check_sources, install_servers
 from synth.rephrasing.stage import sources_of
@@ -186,7 +185,7 @@ def _check(config: JobConfig) -> None:
     server, source or evaluation that cannot be used."""
     config.check_roles()
     if isinstance(config, JudgedConfig):
-        check_evaluations(config.curation.decontamination.files, setting=SETTING)
+        check_decontamination(config.curation.decontamination)
     match config:
         case RunConfig():
             check_sources(config)

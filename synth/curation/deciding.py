@@ -18,7 +18,7 @@ from synth.curation.turns import as_json
 from synth.episode.environment import OUTSIDE
 from synth.judging.decision import DecisionConfig
 
-STAGE_VERSION = 8
+STAGE_VERSION = 9
 """Raised when the same graded set would be curated otherwise."""
 
 _IN_DIGESTS: dict[str | None, str] = {"below_minimum": "below_floor"}

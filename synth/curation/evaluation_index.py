@@ -16,18 +16,20 @@ from records.digest import digest
 from records.errors import ConfigError
 from synth.curation.passages import PassageKind, evaluation_parts, passages_in
 from synth.curation.settings.config import DecontaminationConfig
-from synth.matching.evaluations import evaluation_rows
-from synth.matching.similarity import BINS, shared_spans, shingles, sketch
-from synth.matching.word_runs import CharSpan, word_runs
+from synth.matching.evaluations import evaluation_rows, short_names
+from synth.matching.similarity import HASHES, shared_spans, shingles, sketch
+from synth.matching.word_runs import CharSpan, word_runs, words_of
 from tool_specs.coverage.duplicates import Shingles, jaccard
 
 SETTING = "curation.decontamination.files"
 
-INDEX_VERSION = 1
+INDEX_VERSION = 2
 """Raised when the same texts would be found otherwise."""
 
 MARGIN = 0.2
-"""How far below the similarity an estimate by `BINS` bins may lie: three standard deviations."""
+"""How far below the similarity an estimate by `HASHES` may lie: three standard deviations."""
+
+_PLACES = np.arange(HASHES, dtype=np.uint64)
 
 REMEMBERED = 1 << 11
 """Texts whose leaks are kept: prompts and tools are those of many trajectories."""
@@ -39,6 +41,7 @@ class EvaluationText(NamedTuple):
     """A string of an evaluation, or a passage of one."""
 
     file: str
+    """Its name, with as much of its folders as tells it from the others."""
     item: int
     """Number of the row in the file."""
     kind: PassageKind
@@ -61,33 +64,33 @@ class Leak(NamedTuple):
     evaluation_spans: Sequence[CharSpan] = ()
 
 
+def check_decontamination(config: DecontaminationConfig) -> None:
+    """ConfigError for a file that cannot be read to its end, and where nothing of the files can be
+    found. Reads them, since curation comes after all that is paid for."""
+    for _ in _checked_texts(config):
+        pass
+
+
 class EvaluationIndex:
-    """ConfigError for a file that cannot be read, and where nothing of the files can be found."""
+    """ConfigError as `check_decontamination` has it."""
 
     def __init__(self, config: DecontaminationConfig) -> None:
         self._config = config
-        texts = sorted(set(_texts(config.files)))
+        found = set(_checked_texts(config))
+        names = short_names({one.file for one in found})
+        texts = sorted({one._replace(file=names[one.file]) for one in found})
         self.passages = sorted(
             {one._replace(text=passage) for one in texts for passage in _passages(one)}
         )
         self._texts = texts
         self._runs = [word_runs(one.text, config.words) for one in texts]
-        self.num_too_short = sum(
-            not len(runs.hashes) and not _passages(one)
-            for one, runs in zip(texts, self._runs, strict=True)
-        )
-        if self.num_too_short == len(texts):
-            raise ConfigError(
-                f"{SETTING}: no text of {', '.join(config.files)} is long enough to be found: "
-                f"{config.words} words (curation.decontamination.words); give other files"
-            )
         hashes = np.concatenate([runs.hashes for runs in self._runs])
         owners = [(n, at) for n, runs in enumerate(self._runs) for at in range(len(runs.hashes))]
         self._known, first = np.unique(hashes, return_index=True)
         self._owners = [owners[at] for at in first.tolist()]
-        self._sketches = np.frombuffer(
-            b"".join(sketch(one.text) for one in self.passages), np.uint32
-        ).reshape(-1, BINS)
+        keys = np.array([_keys_of(one.text) for one in self.passages], np.uint64).ravel()
+        order = np.argsort(keys, kind="stable")
+        self._keys, self._of_passage = keys[order], (order // HASHES).astype(np.int32)
         self._is_tool = np.array([one.kind == "tool" for one in self.passages], bool)
         self._shingles: list[Shingles] = [shingles(one.text) for one in self.passages]
         self.remembered_leaks_in = lru_cache(REMEMBERED)(self.leaks_in)
@@ -114,7 +117,8 @@ class EvaluationIndex:
         return [leak for leak in found if leak]
 
     def shared_run(self, text: str) -> Leak | None:
-        """The longest run of at least so many words that an evaluation has, the first of equals."""
+        """A run of at least so many words that an evaluation has: the longest of those that are
+        found by reading on in the first evaluation with its beginning."""
         hashes, spans = word_runs(text, self._config.words)
         if not len(hashes) or not len(self._known):
             return None
@@ -149,16 +153,18 @@ class EvaluationIndex:
     def near(self, passage: str, kind: PassageKind) -> Leak | None:
         """The passage of an evaluation that is most alike, if it is near."""
         least = self._config.near_tools if kind == "tool" else self._config.near
-        own = np.frombuffer(sketch(passage), np.uint32)
-        agree = (self._sketches == own).sum(axis=1) >= (least - MARGIN) * BINS
-        candidates = np.flatnonzero(agree & (self._is_tool == (kind == "tool"))).tolist()
-        if not candidates:
+        own = _keys_of(passage)
+        first, last = (np.searchsorted(self._keys, own, side) for side in ("left", "right"))
+        agreeing = [self._of_passage[a:b] for a, b in zip(first, last, strict=True) if a < b]
+        if not agreeing:
             return None
+        places, numbers = np.unique(np.concatenate(agreeing), return_counts=True)
+        is_near = numbers >= (least - MARGIN) * HASHES
+        candidates = places[is_near & (self._is_tool[places] == (kind == "tool"))].tolist()
         grams = shingles(passage)
-        score, place = max((jaccard(grams, self._shingles[n]), -n) for n in candidates)
-        if score < least:
-            return None
-        return Leak("minhash", score, self.passages[-place])
+        alike = ((jaccard(grams, self._shingles[n]), -n) for n in candidates)
+        score, place = max(alike, default=(0.0, 0))
+        return Leak("minhash", score, self.passages[-place]) if score >= least else None
 
     @staticmethod
     def _placed(text: str, leak: Leak) -> Leak:
@@ -166,11 +172,26 @@ class EvaluationIndex:
         return leak._replace(spans=ours, evaluation_spans=theirs)
 
 
-def _texts(files: Sequence[str]) -> Iterator[EvaluationText]:
-    for path in files:
+def _checked_texts(config: DecontaminationConfig) -> Iterator[EvaluationText]:
+    found_any = not config.files
+    for path in config.files:
         for row in evaluation_rows(path, setting=SETTING):
             for kind, text in evaluation_parts(row.value):
-                yield EvaluationText(row.file, row.number, kind, text)
+                one = EvaluationText(row.path, row.number, kind, text)
+                is_long = len(words_of(text)) >= config.words
+                found_any = found_any or is_long or bool(_passages(one))
+                yield one
+    if not found_any:
+        raise ConfigError(
+            f"{SETTING}: no text of {', '.join(config.files)} is long enough to be found: "
+            f"{config.words} words (curation.decontamination.words); give other files"
+        )
+
+
+def _keys_of(passage: str) -> np.ndarray:
+    """The numbers of its sketch, each with its place before it: equal where sketches agree."""
+    numbers = np.frombuffer(sketch(passage), np.uint32)
+    return numbers.astype(np.uint64) | (_PLACES << np.uint64(32))
 
 
 def _passages(one: EvaluationText) -> list[str]:

@@ -1,28 +1,41 @@
 """What of a trajectory, and of an evaluation, is compared with the other."""
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from records.tables.schemas import Row
-from synth.matching.similarity import words_of
+from synth.matching.evaluations import strings_in
+from synth.matching.word_runs import length_in_words, word_spans
 from synth.rubrics.reading.messages import text_of
 from tool_specs.coverage.duplicates import texts as texts_of_tool
 
-TrajectoryPart = Literal["system", "tools", "brief", "user", "assistant", "result"]
-"""`brief`: what the simulated user of the task is told to want."""
+TrajectoryPart = Literal[
+    "system", "tools", "brief", "user", "assistant", "thought", "call", "result"
+]
+"""`brief`: what the simulated user of the task is told to want; `call`: the arguments of one."""
 
 PassageKind = Literal["text", "tool"]
 
 MOST_WORDS = 120
-"""Of one passage; a longer text is compared paragraph by paragraph."""
+"""Of one passage; a longer text is compared paragraph by paragraph, a longer paragraph line by
+line, a longer line sentence by sentence."""
 
 FEWEST_WORDS = 8
 """Of one passage: shorter ones are alike by chance."""
 
 _SCHEMAS = ("parameters", "input_schema", "inputSchema")
-_PART_OF = {"system": "system", "user": "user", "assistant": "assistant", "tool": "result"}
+_PART_OF: Mapping[str, TrajectoryPart] = {
+    "system": "system",
+    "developer": "system",
+    "user": "user",
+    "assistant": "assistant",
+    "tool": "result",
+}
 _BLANK_LINES = re.compile(r"\n\s*\n")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[\u3002\uff01\uff1f])")
+"""Also of Chinese and Japanese, which write no space after it."""
 
 
 class TrajectoryText(NamedTuple):
@@ -49,15 +62,35 @@ def trajectory_texts(trajectory: Row, brief: Mapping[str, Any] | None) -> Iterat
         yield TrajectoryText("brief", 0, text, True)
     said = []
     for number, message in enumerate(trajectory["messages"]):
-        text = text_of(message)
-        part = _PART_OF.get(message["role"])
-        if part is None or not text:
-            continue
-        if part == "user":
-            said.append(text)
-        yield TrajectoryText(part, number, text, part in ("system", "user"))  # type: ignore[arg-type]
+        part = _PART_OF[message["role"]]
+        if text := text_of(message):
+            if part == "user":
+                said.append(text)
+            yield TrajectoryText(part, number, text, part in ("system", "user"))
+        if thought := message.get("reasoning_content"):
+            yield TrajectoryText("thought", number, thought)
+        if written := "\n".join(_arguments_of(message)):
+            yield TrajectoryText("call", number, written)
     if len(said) > 1:  # a task may be told bit by bit
         yield TrajectoryText("user", -1, " ".join(said), True)
+
+
+def _arguments_of(message: Mapping[str, Any]) -> Iterator[str]:
+    """What the agent writes into its calls: strings as they are meant, without JSON's escapes."""
+    for call in message.get("tool_calls") or ():
+        arguments = call["function"]["arguments"]
+        held = held_json(arguments)
+        yield from strings_in(arguments if held is None else held)
+
+
+def held_json(text: str) -> dict[str, Any] | list[Any] | None:
+    """The JSON object or list that a text is."""
+    if not text.lstrip().startswith(("{", "[")):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _brief_texts(brief: Mapping[str, Any]) -> Iterator[str]:
@@ -73,39 +106,56 @@ def tool_text(tool: Mapping[str, Any]) -> str:
 
 
 def evaluation_parts(value: Any) -> Iterator[tuple[PassageKind, str]]:
-    """Every tool and every other string in a row of an evaluation."""
+    """Every tool and every other string in a row of an evaluation. A string that holds JSON, as
+    tools often do in tables, is read."""
     if isinstance(value, str):
-        yield "text", value
+        held = held_json(value)
+        if held is None:
+            yield "text", value
+        else:
+            yield from evaluation_parts(held)
     elif isinstance(value, dict):
+        told: tuple[str, ...] = ()
         if isinstance(value.get("name"), str) and any(key in value for key in _SCHEMAS):
             yield "tool", tool_text(value)
-            return
-        for inner in value.values():
-            yield from evaluation_parts(inner)
+            told = ("name", "description", *_SCHEMAS)
+        for key, inner in value.items():
+            if key not in told:
+                yield from evaluation_parts(inner)
     elif isinstance(value, list):
         for inner in value:
             yield from evaluation_parts(inner)
 
 
 def passages_in(text: str) -> list[str]:
-    """The text, where it is short enough, else its paragraphs, or their lines; what is too short
-    goes with what follows."""
+    """The text, where it is short enough, else its pieces; what is too short goes with what
+    follows."""
     found: list[str] = []
     held = ""
     for piece in _pieces(text):
         held = f"{held}\n{piece}" if held else piece
-        if len(words_of(held)) >= FEWEST_WORDS:
+        if length_in_words(held) >= FEWEST_WORDS:
             found.append(held)
             held = ""
     return found
 
 
 def _pieces(text: str) -> Iterator[str]:
-    if len(words_of(text)) <= MOST_WORDS:
+    """Of at most `MOST_WORDS`, cut where a writer begins something new, if possible."""
+    cuts = (_BLANK_LINES.split, str.splitlines, _SENTENCE_END.split, _cut_by_length)
+    yield from _cut(text, cuts)
+
+
+def _cut(text: str, cuts: Sequence[Callable[[str], Iterable[str]]]) -> Iterator[str]:
+    if length_in_words(text) <= MOST_WORDS:
         yield text
         return
-    for paragraph in _BLANK_LINES.split(text):
-        if len(words_of(paragraph)) <= MOST_WORDS:
-            yield paragraph
-        else:
-            yield from paragraph.splitlines()
+    for piece in cuts[0](text):
+        yield from _cut(piece, cuts[1:])
+
+
+def _cut_by_length(text: str) -> Iterator[str]:
+    spans = word_spans(text)
+    for first in range(0, len(spans), MOST_WORDS):
+        many = spans[first : first + MOST_WORDS]
+        yield text[many[0][1][0] : many[-1][1][1]]

@@ -6,7 +6,6 @@ bring a mark of its own.
 """
 
 import json
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple
 from records.files import write_atomic
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
+from synth.curation.deciding import IN_EVALUATION
 from synth.render.pages import page
 
 FILE = "decontamination.html"
@@ -37,21 +37,25 @@ def write_decontamination_report(dataset: Dataset, out: Path | None = None) -> P
 
 
 def decontamination_html(dataset: Dataset) -> str:
-    """The strongest pairs of each method first."""
+    """What is found, counted, and the strongest pairs of each method by turns."""
     with dataset.connect() as db:
-        newest = db.execute(_NEWEST).fetchone()
-        found = db.execute(_PAIRS, [newest[0] if newest else None])
+        newest, looked_at, dropped = db.execute(_NEWEST).fetchone() or (None, 0, 0)
+        counts = {
+            name: db.execute(_COUNTED.format(name), [newest]).fetchall()
+            for name in ("method", "file", "part")
+        }
+        found = db.execute(_PAIRS, [newest])
         names = [column[0] for column in found.description or ()]
         rows = [dict(zip(names, values, strict=True)) for values in found.fetchall()]
     return page(
         _TEMPLATE,
         dataset=dataset.root.name,
-        curation_id=newest[0] if newest else "none",
-        looked_at=newest[1] if newest else 0,
-        leaking=len({row["trajectory_id"] for row in rows}),
-        counts={name: _counted(rows, name) for name in ("method", "file", "part")},
-        num_pairs=len(rows),
-        pairs=[_pair(row) for row in rows[:MOST_SHOWN]],
+        curation_id=newest or "none",
+        looked_at=looked_at,
+        dropped=dropped,
+        counts=counts,
+        num_pairs=rows[0]["num_pairs"] if rows else 0,
+        pairs=list(map(_pair, rows)),
     )
 
 
@@ -69,21 +73,28 @@ def pieces(text: str, spans: Sequence[tuple[int, int]]) -> Iterator[SharedPiece]
         yield SharedPiece(text[at:], False)
 
 
-def _counted(rows: Sequence[Row], column: str) -> list[tuple[str, int]]:
-    return Counter(row[column] for row in rows).most_common()
-
-
 def _pair(row: Row) -> dict[str, Any]:
     ours = list(pieces(row["text"], json.loads(row["spans"])))
     theirs = list(pieces(row["evaluation_text"], json.loads(row["evaluation_spans"])))
     return row | {"ours": ours, "theirs": theirs}
 
 
-_NEWEST = """
-SELECT curation_id, count(*) FROM trajectories WHERE curation_id IS NOT NULL
-GROUP BY ALL ORDER BY count(*) DESC, curation_id LIMIT 1"""
+_NEWEST = f"""
+SELECT curation_id, count(*), count_if(drop_reason = '{IN_EVALUATION}')
+FROM trajectories WHERE curation_id IS NOT NULL
+GROUP BY curation_id ORDER BY count(*) DESC, curation_id LIMIT 1"""
 """The newest decision on most trajectories."""
 
-_PAIRS = """
-SELECT * FROM contaminations WHERE curation_id = $1
-ORDER BY method, score DESC, trajectory_id"""
+_COUNTED = """
+SELECT {0}, count(DISTINCT trajectory_id) FROM contaminations WHERE curation_id = $1
+GROUP BY {0} ORDER BY 2 DESC, 1"""
+
+_PAIRS = f"""
+SELECT method, score, part, file, item, text, spans, evaluation_text, evaluation_spans,
+  min(trajectory_id) AS trajectory_id, arg_min(place, trajectory_id) AS place,
+  count(*) AS num_trajectories, count(*) OVER () AS num_pairs
+FROM contaminations WHERE curation_id = $1
+GROUP BY method, score, part, file, item, text, spans, evaluation_text, evaluation_spans
+ORDER BY row_number() OVER (PARTITION BY method ORDER BY score DESC, min(trajectory_id)), method
+LIMIT {MOST_SHOWN}"""
+"""Each once: a prompt is that of many trajectories."""

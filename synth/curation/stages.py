@@ -23,6 +23,7 @@ from synth.curation.duplicates import Conversations, conversation_text
 from synth.curation.embedding import NearestPassages, embedded_by
 from synth.curation.evaluation_index import EvaluationIndex
 from synth.curation.leaks import embedded_passages, leaks_of, looked_through
+from synth.curation.quotas import warnings_of
 from synth.curation.turns import false_statements
 from synth.engine.context import RunContext
 from synth.engine.stages import Item, ItemResult, ShardContext
@@ -146,7 +147,11 @@ class CurationStage(Decided):
                     episodes.add(one.episode_id)
                 if number % TOLD_EVERY == 0:
                     log.info("curation: %d looked through, %d leaks", number, len(episodes))
+        found.sort(key=lambda row: (row["trajectory_id"], row["method"]))
         rows = self._rows(candidates, episodes)
+        dropped = Counter(row["drop_reason"] for row in rows)
+        for warning in warnings_of(candidates, dropped, self.run.config.curation):
+            log.warning("curation: %s", warning)
         rows += following(rows, item.data["following"])
         tables = {"curation": rows, leaks.TABLE: found}
         own_id = {"curation_id": item.item_id}
@@ -199,7 +204,9 @@ class CurationStage(Decided):
                 len(self.recorded.trajectories[session_id(episode, number)]["messages"])
                 for number in range(row["session"])
             )
-            said = false_statements(verdicts, judge_counts=status != "below_minimum")
+            judge, agent = self.run.config.roles["judge"], row["models"].get("agent")
+            is_heard = status != "below_minimum" and may_decide(judge, agent, self.agents)
+            said = false_statements(verdicts, judge_counts=is_heard)
             false_at = [at - before for at in said]
         calls = self.recorded.tool_calls.get(episode, ())
         return FollowingTurns.of(row, calls, no_loss=no_loss, false_at=false_at)

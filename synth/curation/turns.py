@@ -78,21 +78,31 @@ def _refused(calls: Sequence[Row]) -> set[str]:
 
 
 def _repeated_failures(calls: Sequence[Row]) -> set[str]:
-    """Calls that ask for the very same as one that failed before, and fail, while nothing was
-    changed. After an error that says nothing of what was asked, trying again is right."""
-    failed: set[tuple[str, str]] = set()
+    """Calls that ask for the very same as one that failed before in the same conversation, and
+    fail, while nothing was changed. After an error that says nothing of what was asked, trying
+    again is right."""
+    failed: set[tuple[Any, ...]] = set()
     repeated: set[str] = set()
     for call in calls:
-        if call["state_diff"]:
+        if _may_have_changed(call):
             failed.clear()
         passes = call["error_code"] in PASSING or call["injected_outcome"] not in (None, *LASTING)
         if not call["is_error"] or passes or call["actor"] != "agent":
             continue
-        asked = (call["name"], canonical_json(call["arguments"]))
+        # a sub-agent, and who has been away, know nothing of what failed elsewhere
+        asked_in = call["parent_call_id"], call["session"]
+        asked = (*asked_in, call["name"], canonical_json(call["arguments"]))
         if asked in failed:
             repeated.add(call["tool_call_id"])
         failed.add(asked)
     return repeated
+
+
+def _may_have_changed(call: Row) -> bool:
+    """Whether something may be otherwise after a call. Where no state was seen, as of imported
+    calls, anything that succeeded may have changed it."""
+    is_unseen = call["state_hash_after"] is None and not call["is_error"]
+    return bool(call["state_diff"]) or is_unseen
 
 
 _BY_CALL: Mapping[AgentTurnFault, Callable[[Sequence[Row]], set[str]]] = {

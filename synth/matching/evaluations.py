@@ -5,7 +5,9 @@ row), or a text file as a whole.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
@@ -23,8 +25,8 @@ EVALUATION_FORMATS = (*FORMATS, ".json")
 
 
 class EvaluationRow(NamedTuple):
-    file: str
-    """Its name, without the folder."""
+    path: str
+    """Of its file."""
     number: int
     """From 0, in the file."""
     value: Any
@@ -44,9 +46,25 @@ def evaluation_rows(path: str, *, setting: str) -> Iterator[EvaluationRow]:
     for file in stored_files(path, setting=setting, formats=EVALUATION_FORMATS):
         try:
             for number, value in enumerate(_values(file)):
-                yield EvaluationRow(file.name, number, value)
+                yield EvaluationRow(file.path, number, value)
         except Exception as error:  # of JSON, Arrow, the system, or who has the file
             raise ConfigError(f"{setting}: {file.path} cannot be read: {error}") from error
+
+
+def short_names(paths: Collection[str]) -> dict[str, str]:
+    """Path -> its shortest end that no other of the paths has: `tasks.json`, or where each of
+    several folders has one, `airline/tasks.json`."""
+    parts = {path: PurePosixPath(path).parts for path in paths}
+    names: dict[str, str] = {}
+    length = 1
+    while left := parts.keys() - names.keys():
+        ends = Counter(own[-length:] for own in parts.values())
+        for path in left:
+            end = parts[path][-length:]
+            if ends[end] == 1 or length >= len(parts[path]):
+                names[path] = str(PurePosixPath(*end))
+        length += 1
+    return names
 
 
 def evaluation_texts(path: str, *, setting: str) -> Iterator[str]:

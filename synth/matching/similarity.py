@@ -1,34 +1,37 @@
 """Near-duplicates among many texts: sketches find candidates, the texts themselves decide.
 
-One-permutation MinHash: each word 3-gram falls in one of `BINS` bins by its hash, and a bin keeps
-its least. Two texts share a bin's value about as often as they share 3-grams. Texts that agree in
-all `ROWS` bins of a band are candidates; at a similarity of 0.8 one band of twelve does so in 99
-pairs of 100 (1 - (1 - 0.8^5)^12), at 0.5 in 32.
+MinHash: a sketch has `HASHES` numbers, each the least of another hash over the word 3-grams. Two
+texts agree in one with a chance that is their similarity, short texts like long ones. Texts that
+agree in all `ROWS` numbers of a band are candidates; at a similarity of 0.8 one band of twelve does
+so in 99 pairs of 100 (1 - (1 - 0.8^5)^12), at 0.5 in 32.
 """
 
-import re
-from array import array
+import random
 from collections.abc import Callable, Iterator, Sequence
 from zlib import crc32
 
-from synth.matching.word_runs import CharSpan
+import numpy as np
+
+from synth.matching.word_runs import CharSpan, word_spans, words_of
 from tool_specs.coverage.duplicates import Shingles, jaccard
 
 BANDS, ROWS = 12, 5
-BINS = BANDS * ROWS
+HASHES = BANDS * ROWS
 
 GRAM = 3
 
 COMPARED = 8
 """Earlier texts of a band that a text is compared with; more share only what all of them share."""
 
-_WORD = re.compile(r"[^\W_]+")
-_EMPTY = 0xFFFFFFFF
-_BAND_BYTES = ROWS * array("I").itemsize
+_DRAWN = random.Random(0)
+_FACTORS = np.array([_DRAWN.getrandbits(64) | 1 for _ in range(HASHES)], np.uint64)
+_ADDED = np.array([_DRAWN.getrandbits(64) for _ in range(HASHES)], np.uint64)
+"""With the factors, of the hashes: the upper half of factor * value + added."""
 
+_HASHED_AT_ONCE = 1 << 12
+"""3-grams; half a kB each."""
 
-def words_of(text: str) -> list[str]:
-    return _WORD.findall(text.lower())
+_BAND_BYTES = ROWS * np.dtype(np.uint32).itemsize
 
 
 def shingles(text: str) -> Shingles:
@@ -38,23 +41,16 @@ def shingles(text: str) -> Shingles:
 
 
 def sketch(text: str) -> bytes:
-    """`BINS` numbers of 32 bits. A bin that no 3-gram falls in borrows from the next that has one,
-    so that short texts are told apart by all bands."""
+    """`HASHES` numbers of 32 bits."""
     words = words_of(text)
-    bins = [_EMPTY] * BINS
-    for at in range(max(1, len(words) - GRAM + 1)):
-        value = crc32(" ".join(words[at : at + GRAM]).encode())
-        place = value % BINS
-        value = value // BINS
-        if value < bins[place]:
-            bins[place] = value
-    if _EMPTY in bins:
-        filled = [n for n, value in enumerate(bins) if value != _EMPTY]
-        for n in range(BINS):
-            if bins[n] == _EMPTY:
-                near = next((f for f in filled if f > n), filled[0])
-                bins[n] = (bins[near] + (near - n) % BINS * 0x9E3779B1) & 0xFFFFFFFE
-    return array("I", bins).tobytes()
+    starts = range(max(1, len(words) - GRAM + 1))
+    values = {crc32(" ".join(words[at : at + GRAM]).encode()) for at in starts}
+    hashed = np.fromiter(values, np.uint64, len(values))
+    least = np.full(HASHES, np.iinfo(np.uint32).max, np.uint32)
+    for at in range(0, len(hashed), _HASHED_AT_ONCE):
+        some = hashed[at : at + _HASHED_AT_ONCE, None] * _FACTORS + _ADDED
+        np.minimum(least, (some >> np.uint64(32)).min(axis=0).astype(np.uint32), out=least)
+    return least.tobytes()
 
 
 def near_repeats(
@@ -93,7 +89,7 @@ def shared_spans(one: str, other: str) -> tuple[list[CharSpan], list[CharSpan]]:
 
 
 def _spans_of(text: str, wanted: Shingles) -> list[CharSpan]:
-    words = [(match.group().lower(), match.span()) for match in _WORD.finditer(text)]
+    words = word_spans(text)
     spans: list[CharSpan] = []
     last = -1  # number of the word behind the last span
     for at in range(len(words) - GRAM + 1):

@@ -256,6 +256,11 @@ def diff(
         Print the comparison of curations as JSON.
     """
     if dataset is not None:
+        if bytes_:
+            raise ConfigError(
+                "--bytes compares two datasets, and --dataset says that two curations are meant: "
+                "leave one of them out"
+            )
         _diff_curations(dataset, first, second, json_=json_)
         return
     if json_:

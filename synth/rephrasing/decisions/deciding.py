@@ -28,7 +28,7 @@ from synth.rephrasing.fidelity.checks import flags_of, verdict
 from synth.rephrasing.fidelity.part_judge import VERDICTS, judge_id_of
 from synth.rephrasing.writing.config import RephraseConfig
 
-STAGE_VERSION = 1
+STAGE_VERSION = 2
 """Raised when the same measurements and verdicts would be decided about otherwise."""
 
 TABLE = "rephrasing_decisions"

@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from records.errors import ConfigError
-from synth.curation.evaluation_index import EvaluationIndex
-from synth.curation.passages import FEWEST_WORDS, passages_in
+from synth.curation.evaluation_index import EvaluationIndex, check_decontamination
+from synth.curation.passages import FEWEST_WORDS, MOST_WORDS, passages_in
 from synth.curation.settings.config import DecontaminationConfig
-from synth.matching.similarity import shared_spans, shingles, words_of
+from synth.matching.similarity import shared_spans, shingles
+from synth.matching.word_runs import length_in_words, words_of
 from tool_specs.coverage.duplicates import jaccard
 
 TASK = (
@@ -94,8 +95,8 @@ WORDS = st.lists(st.sampled_from([f"w{n}" for n in range(25)]), min_size=8, max_
 def test_the_nearest_passage_is_that_of_the_definition(known: list[str], text: str) -> None:
     found = index_of(*known, near=0.3).near(text, "text")
     best = max(jaccard(shingles(text), shingles(one)) for one in known)
-    if found is None:  # sketches may miss what is barely near
-        assert best < 0.45
+    if found is None:
+        assert best < 0.35  # 0.3 is asked for, and a sketch may be a little off
     else:
         assert found.score == pytest.approx(best)
         assert found.score >= 0.3
@@ -171,9 +172,64 @@ def test_evaluations_in_which_nothing_can_be_found_are_refused(tmp_path: Path) -
         EvaluationIndex(DecontaminationConfig(files=(str(tmp_path / "cut.json"),)))
 
 
-@given(st.text("ab \n", max_size=400))
-def test_passages_lose_no_long_piece_of_a_text(text: str) -> None:
+def test_files_in_which_nothing_can_be_found_are_told_before_any_work(tmp_path: Path) -> None:
+    later = tmp_path / "later.jsonl"
+    later.write_text(json.dumps(TASK) + "\n{cut")
+    with pytest.raises(ConfigError, match=r"later\.jsonl cannot be read"):
+        check_decontamination(DecontaminationConfig(files=(str(later),)))
+    later.write_text(json.dumps("too short"))
+    with pytest.raises(ConfigError, match="long enough to be found"):
+        check_decontamination(DecontaminationConfig(files=(str(later),)))
+    check_decontamination(DecontaminationConfig())
+
+
+@given(st.text("ab. \n", max_size=400), st.integers(1, 60))
+def test_passages_lose_no_long_piece_of_a_text_and_none_is_long(text: str, times: int) -> None:
+    text *= times
     passages = passages_in(text)
-    assert all(len(words_of(one)) >= FEWEST_WORDS for one in passages)
-    left = len(words_of(text)) - sum(len(words_of(one)) for one in passages)
-    assert 0 <= left < FEWEST_WORDS
+    assert all(FEWEST_WORDS <= length_in_words(p) < MOST_WORDS + FEWEST_WORDS for p in passages)
+    said = [word for passage in passages for word in words_of(passage)]
+    assert words_of(text)[: len(said)] == said
+    assert len(words_of(text)) - len(said) < FEWEST_WORDS
+
+
+def test_a_long_line_is_cut_into_its_sentences() -> None:
+    sentences = [f"Sentence {n} tells what the guest of room {n} would like." for n in range(20)]
+    assert passages_in(" ".join(sentences)) == sentences
+
+
+RENTED = "请帮我为周六上午租一条叫苍鹭的帆船四个人如果每小时超过四十欧元就换一条便宜的。"
+"""Rent me the boat Heron for Saturday morning, for four, or a cheaper one."""
+
+LIBRARY = "我想知道图书馆星期天早上几点开门可以借几本书需要带什么证件。"
+"""When does the library open on Sunday, how many books may I take, and what must I bring?"""
+
+
+def test_what_is_written_without_spaces_is_found_with_other_names_in_it() -> None:
+    index = index_of({"task": RENTED})
+    found = index.near(RENTED.replace("周六", "周日").replace("苍鹭", "海鸥"), "text")
+    assert found is not None
+    assert index.near(LIBRARY, "text") is None
+    assert passages_in("请问您需要什么帮助") == [], "a phrase of nine characters is no passage"
+
+
+def test_tools_and_texts_are_read_out_of_json_in_a_string() -> None:
+    as_text = index_of({"tools": json.dumps([TOOL]), "task": TASK})
+    assert as_text.passages == index_of({"tools": [TOOL], "task": TASK}).passages
+    assert {one.kind for one in as_text.passages} == {"tool", "text"}
+
+
+def test_what_stands_beside_a_tools_name_is_looked_for_too() -> None:
+    """A task with a name and parameters is no tool alone."""
+    index = index_of({"name": "task_7", "parameters": {"seats": 2}, "instruction": TASK})
+    assert TASK in {one.text for one in index.passages}
+
+
+def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    for folder in ("airline", "retail"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "tasks.json").write_text(json.dumps([f"For {folder}: {TASK}"]))
+    (tmp_path / "other.json").write_text(json.dumps([TASK]))
+    index = EvaluationIndex(DecontaminationConfig(files=(str(tmp_path),)))
+    named = {one.file for one in index.passages}
+    assert named == {"airline/tasks.json", "retail/tasks.json", "other.json"}

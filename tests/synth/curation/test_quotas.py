@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from synth.curation.candidates import CurationCandidate
 from synth.curation.deciding import CurationRules, decide_all
-from synth.curation.quotas import VALUES, over_shares
+from synth.curation.quotas import VALUES, over_sequences, over_shares, warnings_of
 from synth.curation.settings.config import ANY_OTHER, DIMENSIONS, CurationConfig
 from tests.synth.curation.test_band import attempt
 
@@ -56,7 +56,8 @@ def test_at_the_end_every_share_holds(kinds: list, quotas: dict, least: int) -> 
         counts = Counter(value for c in kept for value in VALUES[dimension](c))
         for value, number in counts.items():
             shares = rules.quotas.get(dimension, {})
-            share = shares.get(value or "none", shares.get(ANY_OTHER, 1.0))
+            other = shares.get(ANY_OTHER, 1.0) if value else 1.0
+            share = shares.get(value or "none", other)
             assert number <= (max(least, share * len(kept) + 1e-6) if share else 0)
 
 
@@ -101,3 +102,37 @@ def test_a_share_of_simulated_data_leaves_the_rest_to_what_was_really_executed()
 
 def test_without_quotas_nothing_is_over() -> None:
     assert over_shares(candidates([(0, 0, 0)] * 9), config()) == {}
+
+
+def test_what_has_no_domain_is_not_one_domain() -> None:
+    """As imported conversations, unless a quota names them."""
+    unknown = [c._replace(domain=None) for c in candidates([(0, 0, 1)] * 20)]
+    known = [c._replace(trajectory_id=f"k{c.trajectory_id}") for c in candidates([(1, 0, 1)] * 20)]
+    over = over_shares([*unknown, *known], config(quotas={"domain": {"*": 0.1}}, quota_min=0))
+    assert set(over) == {c.trajectory_id for c in known[2:]}
+    capped = over_shares([*unknown, *known], config(quotas={"domain": {"none": 0.2}}))
+    assert set(capped) == {c.trajectory_id for c in unknown[5:]}
+
+
+def test_the_quota_of_sequences_is_on_what_was_planned_here() -> None:
+    """Not on imports, and where nothing is called there is no sequence."""
+    same = [c._replace(sequence=("find", "book")) for c in candidates([(0, 0, 1)] * 30)]
+    ids = {c.trajectory_id for c in same[3:]}
+    assert over_sequences(same, CurationConfig()) == ids
+    assert over_sequences([c._replace(sequence=()) for c in same], CurationConfig()) == set()
+    imported = [c._replace(variant="imported") for c in same]
+    assert over_sequences(imported, CurationConfig()) == set()
+    own = [c._replace(trajectory_id=f"own-{c.trajectory_id}") for c in same]
+    assert over_sequences([*own, *imported], CurationConfig()) == {f"own-{i}" for i in ids}
+
+
+def test_shares_that_leave_little_and_values_that_nothing_has_are_told() -> None:
+    ranked = candidates([(domain, 0, 1) for domain in range(4)] * 25)
+    rules = config(quotas={"domain": {"*": 0.1, "domain-9": 0.5}})
+    rows = decide_all(ranked, CurationRules("g", rules))
+    reasons = Counter(row["drop_reason"] for row in rows)
+    unknown, little = warnings_of(ranked, reasons, rules)
+    assert "curation.quotas.domain names 'domain-9', which no trajectory has" in unknown
+    assert "domain-0, domain-1, domain-2, domain-3" in unknown
+    assert "quotas leave 12 of 100 trajectories (domain_quota 88)" in little
+    assert list(warnings_of(ranked, {None: 100}, config())) == []

@@ -16,7 +16,12 @@ from records.store.dataset import Dataset
 from records.store.journal import ShardJournal
 from records.tables.schemas import Row
 from synth.curation.comparison import compare_curations
-from synth.curation.report import decontamination_html, pieces, write_decontamination_report
+from synth.curation.report import (
+    MOST_SHOWN,
+    decontamination_html,
+    pieces,
+    write_decontamination_report,
+)
 from synth.curation.stages import CurationStage
 from synth.engine.stages import Item, ShardContext
 from synth.judging.config import GradeConfig
@@ -145,7 +150,7 @@ def test_a_duplicate_is_rejected_by_nobody_and_pairs_are_of_the_agents_failures(
 def test_the_order_in_which_rows_were_written_changes_nothing(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
-    file = evaluation(tmp_path, OTHER)
+    file = evaluation(tmp_path, OTHER, LEAK)
     said = [*SAID, (f"{LEAK} Thanks.", None), ("What do you rent out on Sundays?", None)]
     found = []
     for seed in (None, 1):
@@ -153,6 +158,19 @@ def test_the_order_in_which_rows_were_written_changes_nothing(
         rows = curate(dataset, decontamination={"files": [file]}, **settings)
         found.append((rows, dataset.rows("contaminations")))
     assert found[0] == found[1]
+
+
+def test_what_the_agent_thinks_and_writes_into_calls_is_looked_through(tmp_path: Path) -> None:
+    thinks, writes = conversation("Rent me a boat."), conversation("Rent me another boat.")
+    thinks[2]["reasoning_content"] = f"The user says: {LEAK}"
+    arguments = json.dumps({"name": LEAK.replace(", ", ",\n")})
+    writes[2]["tool_calls"][0]["function"]["arguments"] = arguments
+    rows = [(trajectory(names(n), m, attempt=n), None) for n, m in enumerate((thinks, writes))]
+    dataset = write_dataset(tmp_path / "d", rows)
+    found = curate(dataset, decontamination={"files": [evaluation(tmp_path, LEAK)]})
+    assert reasons(found) == ["in_evaluation"] * 2
+    parts = {row["part"]: row["score"] for row in dataset.rows("contaminations")}
+    assert parts == {"thought": len(LEAK.split()), "call": len(LEAK.split())}
 
 
 def test_another_curation_is_compared_by_reason_and_row(tmp_path: Path) -> None:
@@ -205,6 +223,17 @@ def test_the_report_escapes_what_it_shows_and_marks_what_is_shared(tmp_path: Pat
     assert "&lt;script&gt;" in html
     assert f"<mark>{LEAK.rstrip('.')}" in html
     assert write_decontamination_report(dataset).read_text() == html
+
+
+def test_the_report_shows_each_method_and_what_many_share_once(tmp_path: Path) -> None:
+    many = [(LEAK, None)] * 5 + [(f"{OTHER} {n} or so.", None) for n in range(MOST_SHOWN)]
+    dataset = made(tmp_path / "d", many)
+    curate(dataset, decontamination={"files": [evaluation(tmp_path, LEAK, OTHER)]})
+    html = decontamination_html(dataset)
+    assert f"{MOST_SHOWN + 5} of {MOST_SHOWN + 5} trajectories are dropped" in html
+    assert ", and 4 more</p>" in html
+    shown = html.split("Side by side")[1]
+    assert abs(shown.count("<h3>ngrams") - shown.count("<h3>minhash")) <= 1
 
 
 def test_a_text_that_is_cut_at_its_spans_is_whole() -> None:

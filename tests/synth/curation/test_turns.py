@@ -20,7 +20,10 @@ def call(number: int, *, code: str | None = None, **values: Any) -> dict[str, An
         "error_code": code,
         "injected_outcome": None,
         "state_diff": [],
+        "state_hash_after": "as before",
         "actor": "agent",
+        "parent_call_id": None,
+        "session": 0,
     } | values
 
 
@@ -75,8 +78,13 @@ def test_the_second_of_two_equal_failures_is_a_repeat_and_the_first_is_none() ->
         call(1, code="not_found", name="cancel"),
         call(1),
         call(1, code="not_found", actor="user"),
+        call(1, code="not_found", parent_call_id="call_9"),
+        call(1, code="not_found", session=1),
     ],
-    ids=["other arguments", "another tool", "goes well", "the user's"],
+    ids=[
+        *("other arguments", "another tool", "goes well", "the user's", "a sub-agent's"),
+        "in a later conversation",
+    ],
 )
 def test_what_is_asked_otherwise_repeats_nothing(second: dict[str, Any]) -> None:
     assert faults(call(0, code="not_found"), second, rules=("repeated_failure",)) == []
@@ -88,6 +96,14 @@ def test_after_a_change_and_after_an_error_that_passes_trying_again_is_right() -
     assert faults(*between, rules=("repeated_failure",)) == []
     passing = [call(0, code="timeout"), call(1, code="timeout")]
     assert faults(*passing, rules=("repeated_failure",)) == []
+
+
+def test_where_no_state_is_seen_what_succeeded_may_have_changed_it() -> None:
+    elsewhere: dict[str, Any] = {"state_diff": None, "state_hash_after": None}
+    first, again = (call(n, code="not_found", **elsewhere) for n in (0, 2))
+    assert faults(first, call(1, name="add", **elsewhere), again, rules=("repeated_failure",)) == []
+    seen = call(1, name="look")
+    assert faults(first, seen, again, rules=("repeated_failure",)) == [(5, "repeated_failure")]
 
 
 def test_a_lasting_refusal_that_is_tried_again_is_a_repeat() -> None:
