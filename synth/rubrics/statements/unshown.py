@@ -2,11 +2,11 @@
 
 Stricter than `truth_by_code`, which leaves a statement open where it might have been reckoned: here
 a number, date or id must stand in what the agent was shown, and behind the name of a field it must
-be a value of that field in one of the records. Words are not looked at, so a false name passes, and
-so does another number of the conversation behind words that are no field's name. Sums, rounding,
-offers and dates of other languages count as unshown, as a language model writes them
-(docs/trainer.md has the rates), so this serves where plain retelling in English is asked for, and
-never decides about data.
+be a value of that field in one of the records, as must words that are told there
+(`unshown_words`). A false name told in any other way passes, and so does another number of the
+conversation behind words that are no field's name. Sums, rounding, offers and dates of other
+languages count as unshown, as a language model writes them (docs/trainer.md has the rates), so this
+serves where plain retelling in English is asked for, and never decides about data.
 """
 
 import re
@@ -19,6 +19,7 @@ from synth.rubrics.reading.today import today_of
 from synth.rubrics.statements.beside import SMALL_NUMBER
 from synth.rubrics.statements.comparing import speaks_of
 from synth.rubrics.statements.known import KnownRecords, label_of
+from synth.rubrics.statements.unshown_words import unshown_words
 from synth.rubrics.telling import replies_in
 from synth.rubrics.values import squeezed
 
@@ -39,6 +40,7 @@ def unshown_values(messages: Sequence[Mapping[str, Any]], calls: Sequence[Row]) 
     for _, reply in replies_in(messages):
         said = read(reply, "en", today)
         found += [r.words for r in said.readings if not _is_shown(r, said, known, by_label, shown)]
+        found += unshown_words(said, by_label)
     return found
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor import DTensor
+from torch.multiprocessing.spawn import spawn
 from torch.testing._internal.distributed.fake_pg import FakeStore
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -119,8 +120,8 @@ def test_a_model_sharded_on_meta_reads_its_part_of_a_checkpoint(tmp_path: Path) 
 
 
 def _read_in_a_process(rank: int, folder: Path) -> None:
-    store = dist.FileStore(str(folder / "store"), 2)
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=2)
+    meet = f"file://{folder / 'meet'}"
+    dist.init_process_group("gloo", init_method=meet, rank=rank, world_size=2)
     model = on_two_processes()
     read_weights(model, folder)
     whole = import_model(folder)
@@ -136,7 +137,7 @@ def _read_in_a_process(rank: int, folder: Path) -> None:
 @pytest.mark.slow
 def test_two_processes_read_a_checkpoint_and_compute_as_one_does(tmp_path: Path) -> None:
     export_model(new_decoder(small(), 3), tmp_path)
-    torch.multiprocessing.spawn(_read_in_a_process, (tmp_path,), nprocs=2)
+    spawn(_read_in_a_process, (tmp_path,), nprocs=2)
 
 
 def test_matrices_are_drawn_apart_with_the_spread_that_was_asked_for() -> None:

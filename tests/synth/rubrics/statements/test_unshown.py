@@ -13,6 +13,9 @@ ORDER = {
     "paid": 528.5,
     "due_date": "2026-05-16",
     "city": "Bath",
+    "status": "in_transit",
+    "worker": "Bruno Salvi",
+    "gift_note": "Salt, pepper and thyme",
 }
 
 
@@ -46,6 +49,11 @@ def told(reply: str, *, user: str = "What is the total of order O-1008?") -> lis
         "The due date is 16 May 2026.",
         "Refunds are paid within 30 days, as of 2026-05-12.",
         "I found 3 things. Is there anything else I can do for you?",
+        "The status is in transit, the worker is Bruno Salvi and the city is Bath.",
+        "There is one entry: order ID O-1008, status in transit, worker Bruno Salvi, paid 528.5.",
+        "The gift note is Salt, pepper and thyme and the worker is now Bruno Salvi.",
+        "May I ask which order you mean, for example its city, status or worker?",
+        "Orders can be sent from what the city is still owed, and the status is not known.",
     ],
 )
 def test_what_is_retold_is_shown(reply: str) -> None:
@@ -60,6 +68,11 @@ def test_what_is_retold_is_shown(reply: str) -> None:
         ("Order O-1009 is on its way.", "O-1009"),
         ("The due date is 17 May 2026.", "17 May 2026"),
         ("You have paid 77.", "77"),
+        ("The city is Leeds.", "leeds"),
+        ("The status is absent and the city is Bath.", "absent and the city is bath"),
+        ("It is here: order ID O-1008, status in transit, worker Bruna Silva.", "bruna silva"),
+        ("It is here: order ID O-1008, worker Bruno Salvi Meadow.", "bruno salvi meadow"),
+        ("The worker is Bath.", "bath"),  # the value of another field
     ],
 )
 def test_what_nothing_shows_is_found(reply: str, word: str) -> None:
@@ -67,7 +80,12 @@ def test_what_nothing_shows_is_found(reply: str, word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "reply", ["The city is Leeds.", "The total of order O-1008 is 528.5.", "It comes to 528.5."]
+    "reply",
+    [
+        "It goes to Leeds, Bruna Silva said.",
+        "The total of order O-1008 is 528.5.",
+        "It comes to 528.5.",
+    ],
 )
 def test_a_false_word_and_a_value_behind_no_field_pass(reply: str) -> None:
     """Known limits, which the proof's page names."""
