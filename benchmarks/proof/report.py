@@ -13,7 +13,7 @@ from synth.episode.environment import OUTSIDE
 from synth.render.intervals import Interval, clustered
 from synth.rubrics.criteria import Rubric
 from synth.rubrics.statements.statements import statements_of
-from synth.rubrics.statements.unshown import unshown_values
+from synth.rubrics.statements.unshown import plainly_told, unshown_values
 from trainer.evaluation.playing import EpisodeScore
 from trainer.evaluation.scoring import KINDS, Share, share_of_episodes, told
 
@@ -52,6 +52,7 @@ MEASURES: Mapping[str, tuple[Count, Count]] = {
         lambda p: p.success and p.solvable,
         lambda p: p.solvable,
     ),
+    "Episodes that code leaves open, no success": (lambda p: p.left_open, lambda p: 1),
     "Valid calls": (lambda p: p.valid_calls, lambda p: p.calls),
     "Calls of the reference plan made with the same arguments": (
         lambda p: p.exact_calls,
@@ -288,11 +289,11 @@ def parts_of_combinations(seeds: Sequence[list[EpisodeScore]]) -> str:
 
 def teacher_episodes(run: SeedRun) -> list[EpisodeScore]:
     """How the offline model itself did on the tasks that the models were scored on, by the same
-    rule: no false word to the user."""
+    rule: what code finds met, and no false word to the user."""
     asked = {one.task_id: one for one in run.episodes("sft")}
     dataset = Dataset.open(run.data)
-    threshold = {
-        row["task_id"]: Rubric.model_validate(row["rubric"]).pass_threshold
+    rubrics = {
+        row["task_id"]: Rubric.model_validate(row["rubric"])
         for row in dataset.rows("tasks", ("task_id", "rubric"))
         if row["task_id"] in asked
     }
@@ -302,21 +303,35 @@ def teacher_episodes(run: SeedRun) -> list[EpisodeScore]:
     for call in dataset.rows("tool_calls"):
         if call["trajectory_id"] in wanted:
             calls.setdefault(call["trajectory_id"], []).append(call)
+    undecided = _undecided_by_code(dataset)
     found = []
     for row in rows:
         own = calls.get(row["trajectory_id"], [])
         wrong = sum(s.outcome == "contradicted" for s in statements_of(row["messages"], own))
         unshown = len(unshown_values(row["messages"], own))
-        good = row["objective_reward"] >= threshold[row["task_id"]]
+        rubric = rubrics[row["task_id"]]
+        good = row["objective_reward"] >= rubric.pass_threshold and not wrong and not unshown
+        is_open = not plainly_told(rubric, undecided.get(row["trajectory_id"], []), row["messages"])
         found.append(
             asked[row["task_id"]]._replace(
                 ended=row["termination_reason"],
-                success=good and not wrong and not unshown,
+                success=good and not is_open,
+                left_open=good and is_open,
                 false_statements=wrong,
                 unshown_values=unshown,
             )
         )
     return found
+
+
+def _undecided_by_code(dataset: Dataset) -> dict[str, list[str]]:
+    """Trajectory -> mandatory criteria that code checks and a judge had to decide."""
+    with dataset.connect() as db:
+        rows = db.execute(
+            "SELECT trajectory_id, list(DISTINCT criterion_id) FROM verdicts "
+            "WHERE kind <> 'nl' AND mandatory AND (passed IS NULL OR checked_by <> 'code') GROUP BY ALL"
+        ).fetchall()
+    return dict(rows)
 
 
 def _cost(run: SeedRun) -> str:

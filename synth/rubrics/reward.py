@@ -58,6 +58,17 @@ def decide_by_code(rubric: Rubric, verdicts: Mapping[str, Verdict]) -> Decision:
     return decide(part, {i: v.score for i, v in verdicts.items() if i not in is_open})
 
 
+def left_open(rubric: Rubric, verdicts: Mapping[str, Verdict]) -> list[str]:
+    """Ids of the mandatory criteria that code checks and cannot decide here."""
+    return [
+        criterion.id
+        for criterion in rubric.criteria
+        if criterion.mandatory
+        and criterion.id in verdicts
+        and verdicts[criterion.id].passed is None
+    ]
+
+
 def objective_reward(rubric: Rubric, verdicts: Mapping[str, Verdict]) -> float:
     """The weighted share of what code checks; 0 when a mandatory criterion of it failed."""
     decision = decide_by_code(rubric, verdicts)

@@ -36,9 +36,9 @@ from synth.llm.client import LLM
 from synth.llm.gateway import Gateway
 from synth.pipeline.config_files import newest_run_config
 from synth.pipeline.sources import catalogue_of
-from synth.rubrics.reward import decide_by_code, rubric_of
+from synth.rubrics.reward import decide_by_code, left_open, rubric_of
 from synth.rubrics.statements.statements import statements_of
-from synth.rubrics.statements.unshown import unshown_values
+from synth.rubrics.statements.unshown import plainly_told, unshown_values
 from trainer.data.chat import AssistantAnswer
 from trainer.inference.episode_tokens import EpisodeTokens
 from trainer.inference.policies import Policy, PolicyRequest, num_calls
@@ -77,8 +77,9 @@ class EvalConfig(Config):
     seed: int = Field(default=0, ge=0)
     """Another seed draws other tasks."""
     plain_retelling: bool = False
-    """Whether a task also fails where a value is told that nothing shows: right for a small model
-    that retells results in English, far too strict for one that reckons and rounds."""
+    """Whether a task also fails where a value is told that nothing shows, and counts as told what
+    stands in the answers word for word: right for a small model that retells results in English,
+    far too strict for one that reckons and rounds."""
 
     @model_validator(mode="after")
     def _plays_alone(self) -> Self:
@@ -106,8 +107,12 @@ class EpisodeScore(NamedTuple):
     ended: str
     """`termination_reason`."""
     success: bool
-    """Every mandatory criterion that code checks is met, the weighted share is enough, and nothing
-    false was told; with `plain_retelling` nothing unshown either."""
+    """Every mandatory criterion that code checks is found to be met, the weighted share is enough,
+    and nothing false was told; with `plain_retelling` nothing unshown either."""
+    left_open: bool
+    """A success but for a mandatory criterion that code cannot decide here, such as whether words
+    that it cannot read tell the user a value. No success: nobody judges an evaluation. With
+    `plain_retelling`, what stands in the answers word for word is told."""
     reward: float
     false_statements: int
     """Statements to the user that the records contradict, as far as code can tell."""
@@ -192,7 +197,10 @@ class PlayedEpisode:
             s.outcome == "contradicted" for s in statements_of(state.messages, calls)
         )
         unshown = len(unshown_values(state.messages, calls))
-        strict = self.chosen.plain_retelling
+        false = contradicted or (self.chosen.plain_retelling and unshown)
+        accepted, undecided = self._by_code()
+        if self.chosen.plain_retelling and plainly_told(rubric_of(task), undecided, state.messages):
+            undecided = []
         records = [r for r in state.caller.records if r.actor == "agent"]
         valid = [r for r in records if r.error_code not in FORMAT_ERRORS]
         wanted = Counter(_spelt(c["tool"], c["arguments"]) for c in task["reference_plan"])
@@ -204,7 +212,8 @@ class PlayedEpisode:
             known_tools=self.chosen.known_tools,
             solvable=task["solvable"],
             ended=state.reason,
-            success=self._is_accepted() and not contradicted and not (strict and unshown),
+            success=accepted and not undecided and not false,
+            left_open=bool(accepted and undecided and not false),
             reward=self.last.reward if self.last else 0.0,
             false_statements=contradicted,
             unshown_values=unshown,
@@ -217,12 +226,13 @@ class PlayedEpisode:
             prompt_tokens=self.prompt_tokens,
         )
 
-    def _is_accepted(self) -> bool:
-        """By the criteria that code checks."""
+    def _by_code(self) -> tuple[bool, list[str]]:
+        """Whether what code decides is met, and the mandatory criteria that it leaves open."""
         if self.env.state.reason in OUTSIDE or self.last is None:
-            return False
+            return False, []
         verdicts = self.last.info.get("verdicts") or {}
-        return decide_by_code(rubric_of(self.chosen.task), verdicts).accepted
+        rubric = rubric_of(self.chosen.task)
+        return decide_by_code(rubric, verdicts).accepted, left_open(rubric, verdicts)
 
     def told(self, score: EpisodeScore) -> dict[str, Any]:
         """The conversation, for reading."""

@@ -88,6 +88,8 @@ class SplitScores(NamedTuple):
     success: Share
     solved: Share
     """Success on tasks that can be solved: what no apology reaches."""
+    left_open: Share
+    """Episodes that a judge would have to decide: see `EpisodeScore.left_open`."""
     truthful: Share
     """Episodes without a statement to the user that the records contradict."""
     all_shown: Share
@@ -187,6 +189,7 @@ def _of_split(split: str, played: Sequence[EpisodeScore]) -> SplitScores:
         left_aside=len(played) - len(counted),
         success=share(lambda p: p.success, lambda p: 1),
         solved=share(lambda p: p.success and p.solvable, lambda p: p.solvable),
+        left_open=share(lambda p: p.left_open, lambda p: 1),
         truthful=share(lambda p: not p.false_statements, lambda p: 1),
         all_shown=share(lambda p: not p.unshown_values, lambda p: 1),
         valid_calls=share(lambda p: p.valid_calls, lambda p: p.calls),
@@ -230,6 +233,7 @@ def table(scores: Sequence[SplitScores]) -> str:
         "calls of the reference plan, mean": [_number(one.mean_calls) for one in scores],
         "task success": [told(one.success) for one in scores],
         "success on solvable tasks": [told(one.solved) for one in scores],
+        "left open by code": [told(one.left_open) for one in scores],
         "nothing false told": [told(one.truthful) for one in scores],
         "every value told is shown": [told(one.all_shown) for one in scores],
         "valid calls": [told(one.valid_calls) for one in scores],

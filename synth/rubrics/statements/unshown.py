@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from records.tables.schemas import Row
+from synth.rubrics.criteria import CommunicateCheck, Rubric
 from synth.rubrics.reading.readings import TextReadings, ValueReading, read
 from synth.rubrics.reading.today import today_of
 from synth.rubrics.statements.beside import SMALL_NUMBER
@@ -21,7 +22,7 @@ from synth.rubrics.statements.comparing import speaks_of
 from synth.rubrics.statements.known import KnownRecords, label_of
 from synth.rubrics.statements.unshown_words import unshown_words
 from synth.rubrics.telling import replies_in
-from synth.rubrics.values import squeezed
+from synth.rubrics.values import mentions, squeezed
 
 _BETWEEN = re.compile(r"[ _](?:is |was |of |now |=|:)*$|(?:: |=)$")
 """What may stand between the name of a field and its value."""
@@ -42,6 +43,23 @@ def unshown_values(messages: Sequence[Mapping[str, Any]], calls: Sequence[Row]) 
         found += [r.words for r in said.readings if not _is_shown(r, said, known, by_label, shown)]
         found += unshown_words(said, by_label)
     return found
+
+
+def plainly_told(
+    rubric: Rubric, undecided: Sequence[str], messages: Sequence[Mapping[str, Any]]
+) -> bool:
+    """Whether the values of those criteria stand in the agent's words to the user, whatever is said
+    around them; no other kind of criterion is met so."""
+    heard = "\n".join(text for _, text in replies_in(messages))
+    of_id = {criterion.id: criterion for criterion in rubric.criteria}
+    return all(
+        of_id[i].kind == "communicate"
+        and all(
+            mentions(heard, value)
+            for value in CommunicateCheck.model_validate(of_id[i].check).values
+        )
+        for i in undecided
+    )
 
 
 def _is_shown(

@@ -15,7 +15,10 @@ from records.digest import canonical_json
 from records.errors import ConfigError
 from records.store.dataset import Dataset
 from synth.render.intervals import clustered, wilson
-from synth.rubrics.reward import rubric_of
+from synth.rubrics.criteria import Rubric
+from synth.rubrics.episode import Verdict
+from synth.rubrics.reward import left_open, rubric_of
+from synth.rubrics.statements.unshown import plainly_told
 from tests.trainer.configs import CONFIGS
 from tests.trainer.played_dataset import QUIET, make_dataset
 from trainer.data.chat import AssistantAnswer, parse_answer
@@ -86,7 +89,8 @@ def test_repeating_the_recorded_answers_succeeds_where_they_did(
         row, task = rows[one.task_id], tasks[one.task_id]
         assert one.ended == row["termination_reason"]
         assert one.reward == pytest.approx(row["objective_reward"])
-        assert one.success == (row["objective_reward"] >= rubric_of(task).pass_threshold)
+        good = row["objective_reward"] >= rubric_of(task).pass_threshold
+        assert (one.success or one.left_open) == good
         assert one.calls == row["num_tool_calls"]
     assert sum(one.success for one in done.played) > 0
     assert sum(one.exact_calls for one in done.played) > 0
@@ -105,6 +109,19 @@ def test_silence_reaches_nothing(dataset: Path, tmp_path: Path) -> None:
     assert {one.ended for one in done.played} == {"format_error"}
     assert not any(one.success or one.calls for one in done.played)
     assert len(done.played) == 16
+
+
+class Babbling(Silent):
+    """Says words of no language, and calls nothing."""
+
+    def answers(self, asked: Sequence[PolicyRequest]) -> list[AssistantAnswer]:
+        said = " ".join(["indicodefinally pynamples extrapath ttribute olsystem."] * 12)
+        return [AssistantAnswer(said, [], None) for _ in asked]
+
+
+def test_words_that_code_cannot_read_are_no_success(dataset: Path, tmp_path: Path) -> None:
+    done = evaluate(Babbling(), of(dataset), journal=tmp_path / "j")
+    assert not any(one.success for one in done.played)
 
 
 class Lying(Recorded):
@@ -300,8 +317,8 @@ def test_scores_are_written_and_come_out_the_same_again(
 
 GOOD = EpisodeScore(
     task_id="t-1", split="heldout_task", cluster="d-1", known_tools=True, solvable=True,
-    ended="user_done", success=True, reward=1.0, false_statements=0, unshown_values=0, calls=3,
-    valid_calls=3, wanted_calls=2, exact_calls=2, breaches=0, turns=4, prompt_tokens=9,
+    ended="user_done", success=True, left_open=False, reward=1.0, false_statements=0, unshown_values=0,
+    calls=3, valid_calls=3, wanted_calls=2, exact_calls=2, breaches=0, turns=4, prompt_tokens=9,
 )  # fmt: skip
 
 
@@ -357,3 +374,22 @@ def test_a_dataset_without_runs_is_refused(tmp_path: Path) -> None:
     Dataset.create_or_open(tmp_path / "empty")
     with pytest.raises(ConfigError, match="no run with trajectories"):
         evaluate(Silent(), of(tmp_path / "empty"), journal=tmp_path / "j")
+
+
+def test_what_code_cannot_decide_is_left_open() -> None:
+    told = {"kind": "communicate", "check": {"values": ["Heron"]}, "words": "The boat is told."}
+    rubric = Rubric.model_validate(
+        {
+            "pass_threshold": 0.5,
+            "criteria": [
+                {"id": "told", "mandatory": True, "weight": 1.0, **told},
+                {"id": "also", "mandatory": False, "weight": 1.0, **told},
+            ],
+        }
+    )
+    undecided, met = Verdict(None, 0.0, "open"), Verdict(True, 1.0, "met")
+    assert left_open(rubric, {"told": undecided, "also": met}) == ["told"]
+    assert left_open(rubric, {"told": met, "also": undecided}) == []
+    said = [{"role": "assistant", "content": "It is called Heron."}]
+    assert plainly_told(rubric, ["told"], said)
+    assert not plainly_told(rubric, ["told"], [{"role": "assistant", "content": "None."}])
