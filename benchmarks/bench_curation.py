@@ -26,6 +26,7 @@ from flows.runtime.open_run import open_run
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.curation.stages import CurationStage
+from synth.episode.sessions import is_episode
 from synth.judging.config import GradeConfig
 
 
@@ -64,8 +65,9 @@ CASES: dict[str, Row] = {
 
 
 def multiplied(source: Dataset, folder: Path, wanted: int) -> None:
-    """`wanted` trajectories: the source's with ids of their own, and with other words in place of
-    a quarter of those that users and agents say, since all would be duplicates otherwise."""
+    """`wanted` episodes of one conversation each: the source's with ids of their own, and with
+    other words in place of a quarter of those that users and agents say, since all would be
+    duplicates otherwise."""
     target = Dataset.create_or_open(folder)
     shared = ("domains", "tools", "agents", "personas")
     target.commit(
@@ -77,7 +79,7 @@ def multiplied(source: Dataset, folder: Path, wanted: int) -> None:
         for row in source.rows(table):
             by_id[table][row["trajectory_id"]].append(row)
     of_task = {row["task_id"]: row for row in source.rows("tasks")}
-    rows = source.rows("trajectories")
+    rows = [row for row in source.rows("trajectories") if is_episode(row)]
     for shard in range(-(-wanted // len(rows))):
         rng = random.Random(shard)
         tables: dict[str, list[Row]] = {
@@ -96,7 +98,7 @@ def multiplied(source: Dataset, folder: Path, wanted: int) -> None:
                 "task_id": task,
                 "messages": messages,
             }
-            changed["episode_id"] = ids.get(row["episode_id"], row["episode_id"])
+            changed["episode_id"] = changed["trajectory_id"]
             tables["trajectories"].append(row | changed)
             if task not in tasks_made:
                 tasks_made.add(task)

@@ -14,7 +14,7 @@ import numpy as np
 
 from records.digest import digest
 from records.errors import ConfigError
-from synth.curation.passages import PassageKind, evaluation_parts, passages_in
+from synth.curation.passages import PassageKind, evaluation_parts, passages_in, told_of
 from synth.curation.settings.config import DecontaminationConfig
 from synth.matching.evaluations import evaluation_rows, short_names
 from synth.matching.similarity import HASHES, shared_spans, shingles, sketch
@@ -83,7 +83,7 @@ class EvaluationIndex:
             {one._replace(text=passage) for one in texts for passage in _passages(one)}
         )
         self._texts = texts
-        self._runs = [word_runs(one.text, config.words) for one in texts]
+        self._runs = [word_runs(told_of(one.text, one.kind), config.words) for one in texts]
         hashes = np.concatenate([runs.hashes for runs in self._runs])
         owners = [(n, at) for n, runs in enumerate(self._runs) for at in range(len(runs.hashes))]
         self._known, first = np.unique(hashes, return_index=True)
@@ -107,7 +107,7 @@ class EvaluationIndex:
     def leaks_in(self, text: str, kind: PassageKind, is_passage: bool) -> list[Leak]:
         """The longest shared run, and the passage that is most alike. `remembered_leaks_in` is for
         texts that come again."""
-        found = [self.shared_run(text)]
+        found = [self.shared_run(told_of(text, kind))]
         if is_passage:
             # a tool is a passage however long it is, as those of evaluations are
             passages = [text] if kind == "tool" else passages_in(text)
@@ -178,7 +178,7 @@ def _checked_texts(config: DecontaminationConfig) -> Iterator[EvaluationText]:
         for row in evaluation_rows(path, setting=SETTING):
             for kind, text in evaluation_parts(row.value):
                 one = EvaluationText(row.path, row.number, kind, text)
-                is_long = len(words_of(text)) >= config.words
+                is_long = len(words_of(told_of(text, kind))) >= config.words
                 found_any = found_any or is_long or bool(_passages(one))
                 yield one
     if not found_any:

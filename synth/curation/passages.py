@@ -99,10 +99,18 @@ def _brief_texts(brief: Mapping[str, Any]) -> Iterator[str]:
 
 
 def tool_text(tool: Mapping[str, Any]) -> str:
-    """What a model reads of a tool: name, description, parameters."""
+    """What a model reads of a tool: name, description, and behind a blank line the parameters."""
     schema = next((tool[key] for key in _SCHEMAS if key in tool), {})
     read = {"name": tool["name"], "description": tool.get("description") or ""}
-    return "\n".join(text for text in texts_of_tool(read | {"input_schema": schema}) if text)
+    name, description, *parameters = texts_of_tool(read | {"input_schema": schema})
+    head = _BLANK_LINES.sub("\n", f"{name}\n{description}")
+    return "\n".join([head, "", *(text for text in parameters if text)])
+
+
+def told_of(text: str, kind: PassageKind) -> str:
+    """What is looked through for runs of words. Of a tool the parameters are not: those for pages
+    and dates are described alike everywhere."""
+    return text.partition("\n\n")[0] if kind == "tool" else text
 
 
 def evaluation_parts(value: Any) -> Iterator[tuple[PassageKind, str]]:

@@ -41,7 +41,7 @@ def over_shares(
 ) -> dict[str, QuotaDimension]:
     """trajectory_id -> the dimension whose share it is over. `ranked`: the best first."""
     kept = {c.trajectory_id: c for c in ranked}
-    limited = {
+    limited: dict[QuotaDimension, list[tuple[float, list[str]]]] = {
         dimension: _limited(kept.values(), dimension, config)
         for dimension in DIMENSIONS
         if dimension in config.quotas
@@ -56,8 +56,8 @@ def over_shares(
             for share, ids in groups:
                 ids[:] = [one for one in ids if one in kept]
                 over.update(ids[most_of(share, total, config.quota_min) :])
+            dropped |= dict.fromkeys(over, dimension)
             for one in over:
-                dropped[one] = dimension
                 del kept[one]
             changed = changed or bool(over)
     return dropped

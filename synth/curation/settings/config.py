@@ -61,7 +61,9 @@ class CurationConfig(Config):
     )
 
     sequence_share: float = Field(default=0.05, gt=0.0, le=1.0)
-    """Largest share of the accepted trajectories that call the same tools in the same order."""
+    """Largest share of the accepted trajectories that call the same tools in the same order, of
+    those that were played here and call any: imported ones follow no plan of ours. It is of what is
+    kept, so with few sequences in all little stays; 1 is no limit."""
 
     sequence_min: int = Field(default=3, ge=1)
     """So many of one sequence are kept however small the set: there a share means little."""
@@ -83,8 +85,9 @@ class CurationConfig(Config):
     """Largest shares of the kept trajectories, by dimension (domain, complexity, variant, outcome,
     executed_by) and value, such as `{domain = {"*" = 0.1, hotel = 0.2}, executed_by = {llm = 0.3}}`
     (`*` is for every value that is not named; without it these have no limit). A domain is its
-    name, on MCP servers the server's. A trajectory counts for each of its executors, and for `none`
-    where nothing was called. Of what is over a share the worst by score is dropped."""
+    name, on MCP servers the server's. A trajectory counts for each of its executors. `none` is
+    where nothing was called, and what is not known, as the domain of imported conversations; `*` is
+    not for it. Of what is over a share the worst by score is dropped."""
 
     quota_min: int = Field(default=3, ge=0)
     """So many of one value are kept whatever its share, but where that is 0."""

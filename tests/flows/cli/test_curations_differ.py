@@ -42,5 +42,6 @@ def test_two_curations_of_a_dataset_are_compared(
     }
     assert run(["diff", "curation-1", "curation-1", "--dataset", str(root)]) == 0
     assert run(["diff", "curation-1", "nothing", "--dataset", str(root)]) == 2
+    assert run(["diff", "curation-1", "curation-1", "--dataset", str(root), "--bytes"]) == 2
     assert "is no curation of" in capsys.readouterr().err
     assert run(["diff", "a", "b", "--json"]) == 2

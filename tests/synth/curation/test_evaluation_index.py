@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from records.errors import ConfigError
 from synth.curation.evaluation_index import EvaluationIndex, check_decontamination
-from synth.curation.passages import FEWEST_WORDS, MOST_WORDS, passages_in
+from synth.curation.passages import FEWEST_WORDS, MOST_WORDS, passages_in, tool_text
 from synth.curation.settings.config import DecontaminationConfig
 from synth.matching.similarity import shared_spans, shingles
 from synth.matching.word_runs import length_in_words, words_of
@@ -129,6 +129,24 @@ def test_a_tool_is_compared_with_tools_however_it_is_written() -> None:
         [tool] = [one for one in index.passages if one.kind == "tool"]
         assert index.near(tool.text, "tool") is not None
         assert index.near(tool.text, "text") is None
+
+
+def test_what_parameters_of_many_tools_say_is_no_run_of_words() -> None:
+    words = "The number of rows that are returned at most, from 1 to 100; ten where it is left out."
+    page = {"limit": {"type": "integer", "description": words}}
+
+    def tool(name: str, description: str) -> str:
+        schema = {"type": "object", "properties": page}
+        return tool_text({"name": name, "description": description, "parameters": schema})
+
+    described = "Finds the flights of a day between two towns, those with free seats first."
+    evaluation = {"name": "find_flights", "description": described}
+    index = index_of(evaluation | {"parameters": {"properties": page}})
+    other = "Lists all parcels of a customer that have not been fetched from the depot."
+    assert index.leaks_in(tool("list_parcels", other), "tool", True) == []
+    [found] = index.leaks_in(tool("flights_of_day", f"{described} Fast."), "tool", True)
+    assert (found.method, found.score) == ("ngrams", len(described.split()))
+    assert index.leaks_in(described, "text", False), "a prompt that describes the tool"
 
 
 def test_files_of_each_kind_are_read(tmp_path: Path) -> None:

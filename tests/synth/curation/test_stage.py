@@ -226,7 +226,8 @@ def test_the_report_escapes_what_it_shows_and_marks_what_is_shared(tmp_path: Pat
 
 
 def test_the_report_shows_each_method_and_what_many_share_once(tmp_path: Path) -> None:
-    many = [(LEAK, None)] * 5 + [(f"{OTHER} {n} or so.", None) for n in range(MOST_SHOWN)]
+    many: list[tuple[str, str | None]] = [(LEAK, None)] * 5
+    many += [(f"{OTHER} {n} or so.", None) for n in range(MOST_SHOWN)]
     dataset = made(tmp_path / "d", many)
     curate(dataset, decontamination={"files": [evaluation(tmp_path, LEAK, OTHER)]})
     html = decontamination_html(dataset)
