@@ -21,7 +21,8 @@ from records.errors import ConfigError
 from records.new_folder import new_folder
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
-from synth.exports.card import Contents, PartContents, write_card
+from synth.exports.card import write_card
+from synth.exports.card_contents import Contents, PartContents
 from synth.exports.files import write_lines, write_parquet, written_text
 from synth.exports.formats.form import (
     ExportFormat,
@@ -32,15 +33,21 @@ from synth.exports.formats.form import (
     WrittenExport,
 )
 from synth.exports.formats.messages import (
+    Arguments,
     Reasoning,
     learnt_turns,
     num_text_arguments,
     num_thoughts,
     with_reasoning,
 )
-from synth.exports.formats.registry import check_reasoning, file_type_of, format_named
+from synth.exports.formats.registry import (
+    check_arguments,
+    check_reasoning,
+    file_type_of,
+    format_named,
+)
 from synth.exports.selection import Selection, nothing_left, select
-from synth.exports.stored_rows import prepare, rows_in, splits_of
+from synth.exports.stored_rows import note_exported, prepare, rows_in, splits_of
 
 MARKS_FILE = "marks.csv"
 
@@ -73,6 +80,7 @@ def export_dataset(
     include_code_alone: bool = False,
     reasoning: Reasoning = "none",
     declarations: Style = "json",
+    arguments: Arguments = "object",
 ) -> Exported:
     """Write the folder `out`, which must not exist.
 
@@ -82,13 +90,14 @@ def export_dataset(
     form = format_named(format)
     files = file_type_of(form, file_type)
     check_reasoning(form, reasoning)
+    check_arguments(form, arguments)
     selection = select(
         dataset,
         include_heldout=include_heldout,
         include_unknown_license=include_unknown_license,
         include_code_alone=include_code_alone,
     )
-    options = FormatOptions(reasoning, declarations)
+    options = FormatOptions(reasoning, declarations, arguments)
     with new_folder(out) as folder, dataset.connect() as db:
         prepare(db, selection)
         writing = _Writing(folder, db, selection, form, files, options)
@@ -121,8 +130,10 @@ def export_dataset(
             "--include-code-alone": include_code_alone,
             "--reasoning": None if reasoning == "none" else reasoning,
             "--declarations": None if declarations == "json" else declarations,
+            "--arguments": None if arguments == "object" else arguments,
         }
-        contents = _contents(form, written, exported, rows, selection, reasoning)
+        note_exported(db, writing.ids)
+        contents = _contents(form, written, exported, rows, reasoning)
         write_card(folder, dataset, db, contents, command=_command(format, told))
     return exported
 
@@ -143,7 +154,6 @@ def _contents(
     written: WrittenExport,
     exported: Exported,
     rows: Mapping[str, Mapping[str, int]],
-    selection: Selection,
     reasoning: Reasoning,
 ) -> Contents:
     language, snippet = form.load(written)
@@ -169,7 +179,6 @@ def _contents(
         reasoning=reasoning,
         thoughts=exported.thoughts,
         flags_lost=exported.flags_lost,
-        tools_by_license=dict(selection.tools),
         language=language,
         snippet=snippet,
         notes=form.notes,
@@ -195,6 +204,8 @@ class _Writing:
     files: FileType
     options: FormatOptions
     left_out: Counter[str] = field(init=False)
+    ids: set[str] = field(default_factory=set)
+    """Trajectories that stand in the files, on either side of a pair."""
     text_arguments: int = 0
     thoughts: int = 0
     flags_lost: int = 0
@@ -224,21 +235,21 @@ class _Writing:
         return {split: number for split, number in found.items() if number}
 
     def _made(self, part: ExportPart, split: str) -> Iterator[Row]:
-        gone: list[str] = []
         for stored in rows_in(self.db, part.source, split, self.selection.calibrated):
             try:
                 made = self._row(part, stored)
             except LeftOutError as reason:
                 self.left_out[str(reason)] += 1
-                gone.append(stored["trajectory_id"])
+                if part.source == "attempts" and not stored["label"]:
+                    self.left_out["not_accepted"] -= 1  # it has a reason of its own now
                 continue
+            sides = ("trajectory_id", "rejected_id")
+            self.ids |= {stored[side] for side in sides if side in stored}
             if self._marks:
                 self._marks.writerow([stored[name] for name in self.form.marks])
             if part.source == "attempts":
                 self.left_out["not_accepted" if not stored["label"] else "no_attempt"] -= 1
             yield made
-        if gone and part.source == "conversations":  # the card is about what stands in the files
-            self.db.execute("DELETE FROM chosen WHERE list_contains($1, trajectory_id)", [gone])
 
     def _row(self, part: ExportPart, stored: Row) -> Row:
         if "wrong" in stored:

@@ -29,8 +29,6 @@ class Selection:
     """Of each chosen or failed trajectory: the licences of the tools that it shows, sorted."""
     failed: list[str] = field(default_factory=list)
     """Of rejected trajectories those that nothing but the agent's own failure keeps out."""
-    tools: Counter[str] = field(default_factory=Counter)
-    """Number of different tools that chosen trajectories show, by licence."""
     left_out: Counter[str] = field(default_factory=Counter)
     calibrated: list[str] = field(default_factory=list)
     """Gradings whose judge may be called calibrated."""
@@ -75,7 +73,6 @@ def select(
             "i.license FROM trajectories LEFT JOIN imports AS i USING (trajectory_id) ORDER BY 1"
         ).fetchall()
     selection = Selection({split: [] for split in SPLITS}, calibrated=calibrated_gradings(dataset))
-    shown: dict[str, str] = {}
     for trajectory_id, split, agent_id, accepted, decided_by, attributed_to, license in rows:
         # of an agent that the dataset does not hold nobody knows the tools
         tools = {i: license_of.get(i) or UNKNOWN for i in tools_of.get(agent_id, [f"? {agent_id}"])}
@@ -95,9 +92,7 @@ def select(
             continue
         else:
             selection.ids[split].append(trajectory_id)
-            shown |= tools
         selection.licenses[trajectory_id] = sorted(set(tools.values()))
-    selection.tools = Counter(shown.values())
     selection.ids = {split: ids for split, ids in selection.ids.items() if ids}
     if not selection.ids:
         raise ConfigError(nothing_left("trajectory", dataset, selection.left_out))

@@ -9,6 +9,7 @@ first words of its user; the rubric is its ground truth, for a reward function o
 import pyarrow as pa
 
 from records.tables.schemas import STR, Row
+from synth.exports.formats.columns import MEANINGS
 from synth.exports.formats.form import (
     ExportFormat,
     ExportPart,
@@ -120,8 +121,8 @@ VERL = ExportFormat(
             CONVERSATION,
             conversation_row,
             {
-                "messages": "Chat messages in OpenAI form, arguments of calls as objects; `train` "
-                "is false on assistant messages that carry no loss"
+                "messages": f"{MEANINGS['messages']}; `train` is false on assistant messages that "
+                "carry no loss"
             },
         ),
         ExportPart(
@@ -139,5 +140,6 @@ VERL = ExportFormat(
         ),
     ),
     load=_load,
+    arguments=("object", "text"),
     beside=lambda _: {CLASS_FILE: _CLASS},
 )

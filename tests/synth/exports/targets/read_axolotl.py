@@ -1,4 +1,6 @@
-"""axolotl: its strategy `chat_template` over the form trl, with the flag `train` of messages."""
+"""axolotl: its strategy `chat_template` over the form trl, with the flag `train` of messages.
+
+Arguments are text there, which it parses: from objects it takes nulls out before that."""
 
 from axolotl.prompt_strategies.chat_template import ChatTemplatePrompter, ChatTemplateStrategy
 from datasets import load_dataset
@@ -14,7 +16,7 @@ strategy = ChatTemplateStrategy(
     train_on_eos="turn",
     eot_tokens=["<|end|>"],
 )
-rows = load_dataset(str(export() / "trl"), split="train")
+rows = load_dataset(str(export() / "trl-text"), split="train")
 for row, ours in zip(rows, expected(), strict=True):
     read = strategy.tokenize_prompt(row)
     assert coder.decode(read["input_ids"]) == written(ours)

@@ -85,6 +85,7 @@ def write_exports(folder: Path) -> None:
     dataset = made(folder / "data")
     for form in FORMS:
         export_dataset(dataset, folder / form, format=form)
+    export_dataset(dataset, folder / "trl-text", format="trl", arguments="text")
     with dataset.connect() as db:
         rows = db.execute(
             "SELECT messages, tools, train_turns FROM sft ORDER BY trajectory_id"
