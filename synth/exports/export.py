@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 import duckdb
 
@@ -91,50 +91,48 @@ def export_dataset(
     files = file_type_of(form, file_type)
     check_reasoning(form, reasoning)
     check_arguments(form, arguments)
-    selection = select(
-        dataset,
-        include_heldout=include_heldout,
-        include_unknown_license=include_unknown_license,
-        include_code_alone=include_code_alone,
-    )
     options = FormatOptions(reasoning, declarations, arguments)
-    with new_folder(out) as folder, dataset.connect() as db:
-        prepare(db, selection)
-        writing = _Writing(folder, db, selection, form, files, options)
-        with (
-            written_text(folder / MARKS_FILE, newline="") if form.marks else nullcontext() as marks
-        ):
-            writing.note_marks_in(marks)
-            rows = {part.name: writing.part(part) for part in form.parts}
-        if not rows["default"]:
-            raise ConfigError(_nothing(form, dataset, writing.left_out))
-        pattern = form.parts[0].pattern(files)
-        written = WrittenExport(out.absolute().name, tuple(rows["default"]), pattern, files)
-        for name, text in form.beside(written).items():
-            with written_text(folder / name) as handle:
-                handle.write(text)
-        exported = Exported(
-            out=str(out),
-            format=format,
-            rows=rows["default"],
-            left_out={reason: n for reason, n in writing.left_out.items() if n},
-            text_arguments=writing.text_arguments,
-            thoughts=writing.thoughts,
-            more_rows={name: own for name, own in rows.items() if name != "default"},
-            flags_lost=writing.flags_lost,
+    with dataset.connect() as db:
+        selection = select(
+            dataset,
+            db,
+            include_heldout=include_heldout,
+            include_unknown_license=include_unknown_license,
+            include_code_alone=include_code_alone,
         )
-        told = {
-            "--file-type": file_type,
-            "--include-heldout": include_heldout,
-            "--include-unknown-license": include_unknown_license,
-            "--include-code-alone": include_code_alone,
-            "--reasoning": None if reasoning == "none" else reasoning,
-            "--declarations": None if declarations == "json" else declarations,
-            "--arguments": None if arguments == "object" else arguments,
-        }
-        note_exported(db, writing.ids)
-        contents = _contents(form, written, exported, rows, reasoning)
-        write_card(folder, dataset, db, contents, command=_command(format, told))
+        with new_folder(out) as folder:
+            prepare(db, selection)
+            writing = _Writing(folder, db, selection, form, files, options)
+            rows = writing.parts()
+            if not rows["default"]:
+                raise ConfigError(_nothing(form, dataset, writing.left_out))
+            pattern = form.parts[0].pattern(files)
+            written = WrittenExport(out.absolute().name, tuple(rows["default"]), pattern, files)
+            for name, text in form.beside(written).items():
+                with written_text(folder / name) as handle:
+                    handle.write(text)
+            exported = Exported(
+                out=str(out),
+                format=format,
+                rows=rows["default"],
+                left_out={reason: n for reason, n in writing.left_out.items() if n},
+                text_arguments=writing.text_arguments,
+                thoughts=writing.thoughts,
+                more_rows={name: own for name, own in rows.items() if name != "default"},
+                flags_lost=writing.flags_lost,
+            )
+            told = {
+                "--file-type": file_type,
+                "--include-heldout": include_heldout,
+                "--include-unknown-license": include_unknown_license,
+                "--include-code-alone": include_code_alone,
+                "--reasoning": None if reasoning == "none" else reasoning,
+                "--declarations": None if declarations == "json" else declarations,
+                "--arguments": None if arguments == "object" else arguments,
+            }
+            note_exported(db, writing.ids)
+            contents = _contents(form, written, exported, rows, reasoning)
+            write_card(folder, dataset, db, contents, command=_command(format, told))
     return exported
 
 
@@ -214,14 +212,17 @@ class _Writing:
     def __post_init__(self) -> None:
         self.left_out = Counter(self.selection.left_out)
 
-    def note_marks_in(self, handle: TextIO | None) -> None:
-        """Begin the list of marks, for a format that has none in its rows."""
-        if handle is not None:
-            self._marks = csv.writer(handle)
-            self._marks.writerow(self.form.marks)
+    def parts(self) -> dict[str, dict[str, int]]:
+        """Write the files of every part, and the list of marks for a format that has none in its
+        rows; the rows by part and split."""
+        path, names = self.folder / MARKS_FILE, self.form.marks
+        with written_text(path, newline="") if names else nullcontext() as handle:
+            if handle is not None:
+                self._marks = csv.writer(handle)
+                self._marks.writerow(names)
+            return {part.name: self._part(part) for part in self.form.parts}
 
-    def part(self, part: ExportPart) -> dict[str, int]:
-        """Write the files of a part; its rows by split."""
+    def _part(self, part: ExportPart) -> dict[str, int]:
         found: dict[str, int] = {}
         if part.source == "attempts":
             self.left_out["no_attempt"] = sum(map(len, self.selection.ids.values()))

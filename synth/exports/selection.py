@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import duckdb
 import pyarrow as pa
 
 from records.errors import ConfigError
@@ -57,21 +58,17 @@ class Selection:
 
 def select(
     dataset: Dataset,
+    db: duckdb.DuckDBPyConnection,
     *,
     include_heldout: bool,
     include_unknown_license: bool,
     include_code_alone: bool,
 ) -> Selection:
-    """Every trajectory of the dataset, chosen or counted by the reason why it is not. A curation
-    that did not note whose word decided leaves nothing out for that."""
-    license_of = {t["tool_id"]: t["license"] for t in dataset.rows("tools", ["tool_id", "license"])}
-    agents = dataset.rows("agents", ["agent_id", "tool_ids"])
-    tools_of = {agent["agent_id"]: agent["tool_ids"] for agent in agents}
-    with dataset.connect() as db:
-        rows = db.execute(
-            "SELECT trajectory_id, split, agent_id, accepted, decided_by, attributed_to, "
-            "i.license FROM trajectories LEFT JOIN imports AS i USING (trajectory_id) ORDER BY 1"
-        ).fetchall()
+    """Every trajectory of the dataset, which `db` is connected to, chosen or counted by the reason
+    why it is not. A curation that did not note whose word decided leaves nothing out for that."""
+    license_of = dict(db.execute("SELECT tool_id, license FROM tools").fetchall())
+    tools_of = dict(db.execute("SELECT agent_id, tool_ids FROM agents").fetchall())
+    rows = db.execute(_TRAJECTORIES).fetchall()
     selection = Selection({split: [] for split in SPLITS}, calibrated=calibrated_gradings(dataset))
     for trajectory_id, split, agent_id, accepted, decided_by, attributed_to, license in rows:
         # of an agent that the dataset does not hold nobody knows the tools
@@ -98,6 +95,13 @@ def select(
         raise ConfigError(nothing_left("trajectory", dataset, selection.left_out))
     return selection
 
+
+_TRAJECTORIES = """
+SELECT trajectory_id, split, agent_id, accepted, decided_by, attributed_to, i.license
+FROM trajectories LEFT JOIN (
+  SELECT trajectory_id, min(license) AS license FROM imports GROUP BY trajectory_id) AS i
+  USING (trajectory_id)
+ORDER BY trajectory_id"""
 
 _LET_IN = {
     "flagged": "--include-flagged",

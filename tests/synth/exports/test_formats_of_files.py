@@ -23,17 +23,12 @@ from tests.synth.exports.attempts import (
     write_attempts,
     write_example,
 )
+from tests.synth.exports.loading import load
 from tests.synth.exports.reading_back import as_told, of_atif, of_flagged, of_k2, of_sharegpt
 from tests.synth.golden import assert_golden
 from tests.synth.small_dataset import TOOLS, conversation, trajectory, write_dataset
 
 CONVERSATIONS = [name for name in FORMATS if name != "preferences"]
-
-
-@pytest.fixture(autouse=True)
-def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
 
 
 @pytest.fixture(scope="module")
@@ -77,12 +72,6 @@ def rows_of(out: Path, name: str = "data", split: str = "train") -> list[Row]:
         for row in table.to_pylist():
             rows.append({k: json.loads(v) if k in parsed and v else v for k, v in row.items()})
     return rows
-
-
-def load(path: Path, *names: str, **more: Any) -> Any:
-    import datasets  # over a second, which collecting the tests should not take
-
-    return datasets.load_dataset(str(path), *names, cache_dir=f"{path}-cache", **more)
 
 
 BACK = {

@@ -86,6 +86,19 @@ def expected() -> list[dict[str, Any]]:
     return json.loads((export() / "expected.json").read_text())
 
 
-def report(package: str, **found: Any) -> None:
-    """The last line of a reader."""
-    print(json.dumps({"package": package, "version": version(package)} | found))  # noqa: T201
+class Seen:
+    """What a program has read of rows whose tokens are compared, counted."""
+
+    def __init__(self) -> None:
+        self.counts = {"rows": 0, "tokens": 0, "learnt": 0}
+
+    def add(self, learnt: list[int]) -> None:
+        """A row, by its mask."""
+        for name, number in zip(self.counts, (1, len(learnt), sum(learnt)), strict=True):
+            self.counts[name] += number
+
+
+def report(package: str, form: str, **found: int) -> None:
+    """The last line of a reader: what of an export in a form it has found as it ought to be."""
+    about = {"package": package, "version": version(package), "format": form}
+    print(json.dumps(about | found))  # noqa: T201

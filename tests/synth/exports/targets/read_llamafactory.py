@@ -51,7 +51,7 @@ def main() -> None:
             made = tools_as_qwen.extract(text.removesuffix("<|im_end|>\n"))
             assert [(one.name, json.loads(one.arguments)) for one in made] == wanted
             calls += len(wanted)
-    report("llamafactory", rows=len(rows), calls=calls)
+    report("llamafactory", "sharegpt", rows=len(rows), calls=calls)
 
 
 main()

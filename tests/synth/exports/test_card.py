@@ -1,0 +1,124 @@
+"""The card tells what was exported and how it was made, and foreign text in it is only text."""
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from markdown_it import MarkdownIt
+
+from records.store.dataset import Dataset
+from records.tables.schemas import Row
+from synth.exports.export import export_dataset
+from synth.exports.formats.columns import HF_COLUMNS, MEANINGS
+from tests.synth.exports.loading import card_of, load
+from tests.synth.small_dataset import trajectory, write_dataset
+
+HOSTILE = (
+    "</script><img src=x onerror=alert(1)> [here](javascript:alert(1)) | cell |\n---\n# heading\n"
+    "- license: mit\n```\n\x1b[31mred \u202eback\u2066 {{ 7 * 7 }} ![x](http://evil.example/x.png)"
+)
+
+
+def test_the_card_says_what_it_is_and_how_it_was_made(dataset: Dataset, tmp_path: Path) -> None:
+    export_dataset(dataset, tmp_path / "out", include_heldout=True)
+    front, body = card_of(tmp_path / "out")
+    assert front["license"] == ["apache-2.0"]
+    assert front["size_categories"] == ["n<1K"]
+    for data_file in front["configs"][0]["data_files"]:
+        assert list((tmp_path / "out").glob(data_file["path"]))
+    assert "offline model" in body
+    assert "| rollouts | 8 | 6 | 0 | 1 | 1 | infra\\_error 1 |" in body
+    assert "| agent | offline\\-model | 5 |" in body
+    assert "| `heldout_task` | 1 |" in body
+    assert "- not\\_accepted: 1 (rejected" in body
+    names = pq.read_schema(tmp_path / "out/data/train-00000-of-00001.parquet").names
+    assert all(f"| `{name}` |" in body for name in names)
+    metadata = json.loads((tmp_path / "out" / "metadata.json").read_text())
+    assert metadata["rows"] == {"train": 3, "heldout_task": 1, "heldout_domain": 1}
+
+
+def test_another_model_is_no_offline_model(tmp_path: Path) -> None:
+    models = {"agent": "big", "user": "big"}
+    row = trajectory("a", models=models)
+    dataset = write_dataset(tmp_path / "data", [(row, None)], model="big")
+    export_dataset(dataset, tmp_path / "out")
+    assert "offline model" not in card_of(tmp_path / "out")[1]
+
+
+def test_settings_are_told_without_addresses_keys_and_paths(
+    dataset: Dataset, tmp_path: Path
+) -> None:
+    dataset = write_dataset(tmp_path / "secret-place" / "boats", [(trajectory("a"), None)])
+    role = {
+        "base_url": "https://intern.example/v1",
+        "api_key_env": "MY_KEY",
+        "extra_body": {"token": "sk-1"},
+        "models": [{"name": "big", "weight": 1.0}],
+        "temperature": 0.7,
+        "max_tokens": 512,
+        "license": "no training",
+    }
+    config = {
+        "seed": 3,
+        "domains": ["all", "/home/someone/mine.yaml"],
+        "servers": [],
+        "roles": {"agent": role},
+    }
+    started: Row = dict.fromkeys(
+        ("command", "status", "detail", "cost_usd", "happened_at", "versions")
+    )
+    started |= {"invocation_id": "new", "event": "started", "config": config, "host": "myhost"}
+    started["kind"] = "run"
+    dataset.commit(run_id="run-1", stage="run-started", shard=9, tables={"runs": [started]})
+    export_dataset(dataset, tmp_path / "out")
+    names = ("README.md", "metadata.json", "run_config.json")
+    written = "".join((tmp_path / "out" / name).read_text() for name in names)
+    for hidden in ("intern.example", "MY_KEY", "sk-1", "someone", "secret-place", "myhost"):
+        assert hidden not in written
+    assert "| agent | 0.7 | - | 512 | no training |" in written
+    settings = json.loads((tmp_path / "out" / "run_config.json").read_text())["run-1"]
+    assert settings["domains"] == ["all", "mine.yaml"]
+
+
+def test_hostile_names_are_only_text_in_the_card(tmp_path: Path) -> None:
+    rows = [(trajectory("a", models={"agent": HOSTILE, "user": "x"}), None)]
+    dataset = write_dataset(
+        tmp_path / "boats ![x](y)\n--- {{ 1 }}", rows, license_=HOSTILE, domain=HOSTILE
+    )
+    made = export_dataset(dataset, tmp_path / "out")
+    assert made.rows == {"train": 1}
+    front, body = card_of(tmp_path / "out")
+    assert front["pretty_name"] == "boats ![x](y) --- {{ 1 }}"
+    assert front["license"] == ["apache-2.0", "other"]
+    html = MarkdownIt("commonmark").enable("table").render(body)
+    tags = set(re.findall(r"<(\w+)", html))
+    assert tags == {"h1", "h2", "p", "pre", "code", "table", "thead", "tbody", "tr", "th", "td"} | {
+        "ul",
+        "li",
+        "blockquote",
+        "strong",
+    }
+    assert html.count("<h1") == 1
+    assert html.count("<pre") == 2
+    assert "{{ 7 * 7 }}" in html
+    assert not {"\x1b", "\u202e", "\u2066"} & set(body)
+    rows = load(tmp_path / "out")["train"]
+    assert rows[0]["models"]["agent"] == HOSTILE
+    assert rows[0]["domain"] == HOSTILE
+
+
+@pytest.mark.slow
+def test_the_card_tells_load_dataset_the_same_features_as_the_files(
+    dataset: Dataset, tmp_path: Path
+) -> None:
+    export_dataset(dataset, tmp_path / "out")
+    told = load(tmp_path / "out")["train"].features
+    (tmp_path / "out" / "README.md").unlink()
+    read = load(tmp_path / "out", cache="other")["train"].features
+    assert told == read
+
+
+def test_every_column_has_its_meaning() -> None:
+    assert MEANINGS.keys() == HF_COLUMNS.keys()
