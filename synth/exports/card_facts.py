@@ -60,17 +60,23 @@ def facts_of(dataset: Dataset, db: duckdb.DuckDBPyConnection) -> dict[str, Any]:
         "models": models,
         "prompts": rows_of(db, _PROMPTS),
         "worlds": rows_of(db, _ENVIRONMENTS),
+        "languages": rows_of(db, _LANGUAGES),
         "licenses": rows_of(db, _LICENSES),
         "imported": rows_of(db, _IMPORTED),
         "decontamination": decontamination_of(db),
         "settings": settings,
-        "roles": [
-            {"role": role, **values}
-            for config in settings.values()
-            for role, values in config["roles"].items()
-        ],
+        "roles": _roles(settings.values()),
         "versions": _versions(db),
     }
+
+
+def _roles(settings: Iterable[Row]) -> list[Row]:
+    """What each role was told; runs with the same settings tell it once."""
+    told: list[Row] = []
+    for config in settings:
+        roles = [{"role": role, **values} for role, values in config["roles"].items()]
+        told += [role for role in roles if role not in told]
+    return told
 
 
 def _terms(settings: Iterable[Row], model: str) -> str:
@@ -114,7 +120,7 @@ def _settings(db: duckdb.DuckDBPyConnection) -> dict[str, Row]:
             | {"models": [m | {"name": todays(m["name"])} for m in values.get("models", ())]}
             for role, values in config.get("roles", {}).items()
         }
-        found[row["run_id"]] = kept
+        found[row["run_id"]] = {"kind": row["kind"] or RunConfig.KIND, **kept}
     return found
 
 
@@ -164,6 +170,14 @@ SELECT coalesce(t.server, d.name, t.domain_id, '?') AS name,
 FROM exported JOIN trajectories AS t USING (trajectory_id) LEFT JOIN domains AS d USING (domain_id)
 GROUP BY ALL ORDER BY rows DESC, name"""
 
+# users without a language were made before they had one
+_LANGUAGES = """
+SELECT CASE WHEN p.persona_id IS NULL THEN 'not known' ELSE coalesce(language, 'English') END
+    AS language,
+  count(*) AS rows
+FROM exported JOIN trajectories USING (trajectory_id) LEFT JOIN personas AS p USING (persona_id)
+GROUP BY ALL ORDER BY rows DESC, language"""
+
 # an agent that the dataset does not hold counts as one tool
 _LICENSES = """
 WITH shown AS (SELECT DISTINCT agent_id FROM exported JOIN trajectories USING (trajectory_id)),
@@ -183,5 +197,9 @@ SELECT format, license, count(*) AS rows, list_sort(list_distinct(flatten(list(l
 FROM exported JOIN imports USING (trajectory_id) GROUP BY ALL ORDER BY rows DESC, format, license"""
 
 _CONFIGS = f"""
-SELECT run_id, config, versions FROM runs
-WHERE event = 'started' AND run_id IN (SELECT run_id {_FROM}) ORDER BY happened_at"""
+SELECT run_id, kind, config, versions FROM runs
+WHERE event = 'started' AND (run_id IN (SELECT run_id {_FROM}) OR run_id IN (
+  SELECT c.run_id FROM curation AS c JOIN trajectories USING (trajectory_id, curation_id)
+    JOIN exported USING (trajectory_id)))
+ORDER BY happened_at"""
+"""Of the runs that made the trajectories, and of those that curated them last."""

@@ -31,10 +31,12 @@ def front_matter(contents: Contents, facts: Mapping[str, Any]) -> Row:
     num_rows = sum(contents.parts[0].rows.values())
     licenses = {row["license"] for part in ("licenses", "imported") for row in facts[part]}
     licenses = licenses or {"unknown"}
+    is_english = all(row["language"] == "English" for row in facts["languages"])
     front: Row = {
         "pretty_name": one_line(facts["dataset"]),
         "license": sorted({i.lower() if i in _HUB_LICENSES else "other" for i in licenses}),
-        "language": ["en"],
+        # the Hub wants codes, and of other languages the dataset has names
+        **({"language": ["en"]} if is_english else {}),
         "task_categories": ["text-generation"],
         "tags": ["synthetic", "tool-use", "function-calling", "agent", "mcp"],
         "size_categories": [next((name for size, name in _SIZES if num_rows < size), "n>1M")],

@@ -66,7 +66,7 @@ def _task(row: Row, _: FormatOptions) -> Row:
 
 _CLASS = f'''"""Rows of this export for verl: its data set of conversations, with JSON columns read.
 
-    data.train_files=data/train-00000-of-00001.parquet
+    data.train_files="[$(ls data/train-*.parquet | paste -sd,)]"
     data.custom_cls.path={CLASS_FILE} data.custom_cls.name={CLASS_NAME}
 """
 
@@ -100,13 +100,14 @@ class {CLASS_NAME}(MultiTurnSFTDataset):
 
 
 def _load(written: WrittenExport) -> tuple[str, str]:
-    split = written.splits[0]
+    files = 'data.train_files="[$(ls {}/{}/{}-*.parquet | paste -sd,)]"'
+    name, split = written.name, written.splits[0]
     return "bash", (
         "# verl 0.9: supervised training\n"
-        f"data.train_files={written.name}/data/{split}-00000-of-00001.parquet \\\n"
+        f"{files.format(name, 'data', split)} \\\n"
         f"data.custom_cls.path={written.name}/{CLASS_FILE} data.custom_cls.name={CLASS_NAME}\n"
         "# reinforcement learning, with a reward function of your own\n"
-        f"data.train_files={written.name}/rl/{split}-00000-of-00001.parquet data.prompt_key=prompt"
+        f"{files.format(name, 'rl', split)} data.prompt_key=prompt"
     )
 
 
