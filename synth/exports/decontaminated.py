@@ -9,6 +9,7 @@ import duckdb
 from records.settings import renamed_settings
 from records.tables.schemas import Row
 from synth.curation.deciding import IN_EVALUATION
+from synth.curation.settings.config import DecontaminationConfig
 from synth.judging.config import GradeConfig
 from synth.publish.rows import rows_of
 
@@ -27,8 +28,9 @@ def decontamination_of(db: duckdb.DuckDBPyConnection) -> list[Row]:
     told = []
     for run in rows_of(db, _CURATIONS, [IN_EVALUATION]):
         values = renamed_settings(GradeConfig, json.loads(run.pop("config") or "{}"))
-        settings = (values.get("curation") or {}).get("decontamination") or {}
-        files = names_of(settings.get("files", []))
+        given = (values.get("curation") or {}).get("decontamination") or {}
+        settings = DecontaminationConfig().model_dump() | given
+        files = names_of(settings["files"])
         found = rows_of(db, _FOUND, [run["run_id"]]) if files else []
         asked = run.pop("asked_embedder") or any(row["method"] == "embedder" for row in found)
         used = [name for name in _METHODS if name != "embedder" or asked] if files else []
