@@ -196,10 +196,12 @@ _IMPORTED = """
 SELECT format, license, count(*) AS rows, list_sort(list_distinct(flatten(list(lacks)))) AS lacks
 FROM exported JOIN imports USING (trajectory_id) GROUP BY ALL ORDER BY rows DESC, format, license"""
 
+# joined with the view itself, DuckDB 2 makes a product of both
 _CONFIGS = f"""
+WITH made AS MATERIALIZED (
+  SELECT trajectory_id, curation_id, run_id {_FROM})
 SELECT run_id, kind, config, versions FROM runs
-WHERE event = 'started' AND (run_id IN (SELECT run_id {_FROM}) OR run_id IN (
-  SELECT c.run_id FROM curation AS c JOIN trajectories USING (trajectory_id, curation_id)
-    JOIN exported USING (trajectory_id)))
+WHERE event = 'started' AND (run_id IN (SELECT run_id FROM made) OR run_id IN (
+  SELECT c.run_id FROM curation AS c JOIN made USING (trajectory_id, curation_id)))
 ORDER BY happened_at"""
 """Of the runs that made the trajectories, and of those that curated them last."""
