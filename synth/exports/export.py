@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 import duckdb
 
@@ -21,7 +21,8 @@ from records.errors import ConfigError
 from records.new_folder import new_folder
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
-from synth.exports.card import Contents, PartContents, write_card
+from synth.exports.card import write_card
+from synth.exports.card_contents import Contents, PartContents
 from synth.exports.files import write_lines, write_parquet, written_text
 from synth.exports.formats.form import (
     ExportFormat,
@@ -32,15 +33,21 @@ from synth.exports.formats.form import (
     WrittenExport,
 )
 from synth.exports.formats.messages import (
+    Arguments,
     Reasoning,
     learnt_turns,
     num_text_arguments,
     num_thoughts,
     with_reasoning,
 )
-from synth.exports.formats.registry import check_reasoning, file_type_of, format_named
+from synth.exports.formats.registry import (
+    check_arguments,
+    check_reasoning,
+    file_type_of,
+    format_named,
+)
 from synth.exports.selection import Selection, nothing_left, select
-from synth.exports.stored_rows import prepare, rows_in, splits_of
+from synth.exports.stored_rows import note_exported, prepare, rows_in, splits_of
 
 MARKS_FILE = "marks.csv"
 
@@ -73,6 +80,7 @@ def export_dataset(
     include_code_alone: bool = False,
     reasoning: Reasoning = "none",
     declarations: Style = "json",
+    arguments: Arguments = "object",
 ) -> Exported:
     """Write the folder `out`, which must not exist.
 
@@ -82,48 +90,49 @@ def export_dataset(
     form = format_named(format)
     files = file_type_of(form, file_type)
     check_reasoning(form, reasoning)
-    selection = select(
-        dataset,
-        include_heldout=include_heldout,
-        include_unknown_license=include_unknown_license,
-        include_code_alone=include_code_alone,
-    )
-    options = FormatOptions(reasoning, declarations)
-    with new_folder(out) as folder, dataset.connect() as db:
-        prepare(db, selection)
-        writing = _Writing(folder, db, selection, form, files, options)
-        with (
-            written_text(folder / MARKS_FILE, newline="") if form.marks else nullcontext() as marks
-        ):
-            writing.note_marks_in(marks)
-            rows = {part.name: writing.part(part) for part in form.parts}
-        if not rows["default"]:
-            raise ConfigError(_nothing(form, dataset, writing.left_out))
-        pattern = form.parts[0].pattern(files)
-        written = WrittenExport(out.absolute().name, tuple(rows["default"]), pattern, files)
-        for name, text in form.beside(written).items():
-            with written_text(folder / name) as handle:
-                handle.write(text)
-        exported = Exported(
-            out=str(out),
-            format=format,
-            rows=rows["default"],
-            left_out={reason: n for reason, n in writing.left_out.items() if n},
-            text_arguments=writing.text_arguments,
-            thoughts=writing.thoughts,
-            more_rows={name: own for name, own in rows.items() if name != "default"},
-            flags_lost=writing.flags_lost,
+    check_arguments(form, arguments)
+    options = FormatOptions(reasoning, declarations, arguments)
+    with dataset.connect() as db:
+        selection = select(
+            dataset,
+            db,
+            include_heldout=include_heldout,
+            include_unknown_license=include_unknown_license,
+            include_code_alone=include_code_alone,
         )
-        told = {
-            "--file-type": file_type,
-            "--include-heldout": include_heldout,
-            "--include-unknown-license": include_unknown_license,
-            "--include-code-alone": include_code_alone,
-            "--reasoning": None if reasoning == "none" else reasoning,
-            "--declarations": None if declarations == "json" else declarations,
-        }
-        contents = _contents(form, written, exported, rows, selection, reasoning)
-        write_card(folder, dataset, db, contents, command=_command(format, told))
+        with new_folder(out) as folder:
+            prepare(db, selection)
+            writing = _Writing(folder, db, selection, form, files, options)
+            rows = writing.parts()
+            if not rows["default"]:
+                raise ConfigError(_nothing(form, dataset, writing.left_out))
+            pattern = form.parts[0].pattern(files)
+            written = WrittenExport(out.absolute().name, tuple(rows["default"]), pattern, files)
+            for name, text in form.beside(written).items():
+                with written_text(folder / name) as handle:
+                    handle.write(text)
+            exported = Exported(
+                out=str(out),
+                format=format,
+                rows=rows["default"],
+                left_out={reason: n for reason, n in writing.left_out.items() if n},
+                text_arguments=writing.text_arguments,
+                thoughts=writing.thoughts,
+                more_rows={name: own for name, own in rows.items() if name != "default"},
+                flags_lost=writing.flags_lost,
+            )
+            told = {
+                "--file-type": file_type,
+                "--include-heldout": include_heldout,
+                "--include-unknown-license": include_unknown_license,
+                "--include-code-alone": include_code_alone,
+                "--reasoning": None if reasoning == "none" else reasoning,
+                "--declarations": None if declarations == "json" else declarations,
+                "--arguments": None if arguments == "object" else arguments,
+            }
+            note_exported(db, writing.ids)
+            contents = _contents(form, written, exported, rows, reasoning)
+            write_card(folder, dataset, db, contents, command=_command(format, told))
     return exported
 
 
@@ -143,7 +152,6 @@ def _contents(
     written: WrittenExport,
     exported: Exported,
     rows: Mapping[str, Mapping[str, int]],
-    selection: Selection,
     reasoning: Reasoning,
 ) -> Contents:
     language, snippet = form.load(written)
@@ -169,7 +177,6 @@ def _contents(
         reasoning=reasoning,
         thoughts=exported.thoughts,
         flags_lost=exported.flags_lost,
-        tools_by_license=dict(selection.tools),
         language=language,
         snippet=snippet,
         notes=form.notes,
@@ -195,6 +202,8 @@ class _Writing:
     files: FileType
     options: FormatOptions
     left_out: Counter[str] = field(init=False)
+    ids: set[str] = field(default_factory=set)
+    """Trajectories that stand in the files, on either side of a pair."""
     text_arguments: int = 0
     thoughts: int = 0
     flags_lost: int = 0
@@ -203,14 +212,17 @@ class _Writing:
     def __post_init__(self) -> None:
         self.left_out = Counter(self.selection.left_out)
 
-    def note_marks_in(self, handle: TextIO | None) -> None:
-        """Begin the list of marks, for a format that has none in its rows."""
-        if handle is not None:
-            self._marks = csv.writer(handle)
-            self._marks.writerow(self.form.marks)
+    def parts(self) -> dict[str, dict[str, int]]:
+        """Write the files of every part, and the list of marks for a format that has none in its
+        rows; the rows by part and split."""
+        path, names = self.folder / MARKS_FILE, self.form.marks
+        with written_text(path, newline="") if names else nullcontext() as handle:
+            if handle is not None:
+                self._marks = csv.writer(handle)
+                self._marks.writerow(names)
+            return {part.name: self._part(part) for part in self.form.parts}
 
-    def part(self, part: ExportPart) -> dict[str, int]:
-        """Write the files of a part; its rows by split."""
+    def _part(self, part: ExportPart) -> dict[str, int]:
         found: dict[str, int] = {}
         if part.source == "attempts":
             self.left_out["no_attempt"] = sum(map(len, self.selection.ids.values()))
@@ -224,21 +236,21 @@ class _Writing:
         return {split: number for split, number in found.items() if number}
 
     def _made(self, part: ExportPart, split: str) -> Iterator[Row]:
-        gone: list[str] = []
         for stored in rows_in(self.db, part.source, split, self.selection.calibrated):
             try:
                 made = self._row(part, stored)
             except LeftOutError as reason:
                 self.left_out[str(reason)] += 1
-                gone.append(stored["trajectory_id"])
+                if part.source == "attempts" and not stored["label"]:
+                    self.left_out["not_accepted"] -= 1  # it has a reason of its own now
                 continue
+            sides = ("trajectory_id", "rejected_id")
+            self.ids |= {stored[side] for side in sides if side in stored}
             if self._marks:
                 self._marks.writerow([stored[name] for name in self.form.marks])
             if part.source == "attempts":
                 self.left_out["not_accepted" if not stored["label"] else "no_attempt"] -= 1
             yield made
-        if gone and part.source == "conversations":  # the card is about what stands in the files
-            self.db.execute("DELETE FROM chosen WHERE list_contains($1, trajectory_id)", [gone])
 
     def _row(self, part: ExportPart, stored: Row) -> Row:
         if "wrong" in stored:

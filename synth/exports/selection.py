@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import duckdb
 import pyarrow as pa
 
 from records.errors import ConfigError
@@ -29,8 +30,6 @@ class Selection:
     """Of each chosen or failed trajectory: the licences of the tools that it shows, sorted."""
     failed: list[str] = field(default_factory=list)
     """Of rejected trajectories those that nothing but the agent's own failure keeps out."""
-    tools: Counter[str] = field(default_factory=Counter)
-    """Number of different tools that chosen trajectories show, by licence."""
     left_out: Counter[str] = field(default_factory=Counter)
     calibrated: list[str] = field(default_factory=list)
     """Gradings whose judge may be called calibrated."""
@@ -59,23 +58,18 @@ class Selection:
 
 def select(
     dataset: Dataset,
+    db: duckdb.DuckDBPyConnection,
     *,
     include_heldout: bool,
     include_unknown_license: bool,
     include_code_alone: bool,
 ) -> Selection:
-    """Every trajectory of the dataset, chosen or counted by the reason why it is not. A curation
-    that did not note whose word decided leaves nothing out for that."""
-    license_of = {t["tool_id"]: t["license"] for t in dataset.rows("tools", ["tool_id", "license"])}
-    agents = dataset.rows("agents", ["agent_id", "tool_ids"])
-    tools_of = {agent["agent_id"]: agent["tool_ids"] for agent in agents}
-    with dataset.connect() as db:
-        rows = db.execute(
-            "SELECT trajectory_id, split, agent_id, accepted, decided_by, attributed_to, "
-            "i.license FROM trajectories LEFT JOIN imports AS i USING (trajectory_id) ORDER BY 1"
-        ).fetchall()
+    """Every trajectory of the dataset, which `db` is connected to, chosen or counted by the reason
+    why it is not. A curation that did not note whose word decided leaves nothing out for that."""
+    license_of = dict(db.execute("SELECT tool_id, license FROM tools").fetchall())
+    tools_of = dict(db.execute("SELECT agent_id, tool_ids FROM agents").fetchall())
+    rows = db.execute(_TRAJECTORIES).fetchall()
     selection = Selection({split: [] for split in SPLITS}, calibrated=calibrated_gradings(dataset))
-    shown: dict[str, str] = {}
     for trajectory_id, split, agent_id, accepted, decided_by, attributed_to, license in rows:
         # of an agent that the dataset does not hold nobody knows the tools
         tools = {i: license_of.get(i) or UNKNOWN for i in tools_of.get(agent_id, [f"? {agent_id}"])}
@@ -95,14 +89,19 @@ def select(
             continue
         else:
             selection.ids[split].append(trajectory_id)
-            shown |= tools
         selection.licenses[trajectory_id] = sorted(set(tools.values()))
-    selection.tools = Counter(shown.values())
     selection.ids = {split: ids for split, ids in selection.ids.items() if ids}
     if not selection.ids:
         raise ConfigError(nothing_left("trajectory", dataset, selection.left_out))
     return selection
 
+
+_TRAJECTORIES = """
+SELECT trajectory_id, split, agent_id, accepted, decided_by, attributed_to, i.license
+FROM trajectories LEFT JOIN (
+  SELECT trajectory_id, min(license) AS license FROM imports GROUP BY trajectory_id) AS i
+  USING (trajectory_id)
+ORDER BY trajectory_id"""
 
 _LET_IN = {
     "flagged": "--include-flagged",

@@ -5,12 +5,13 @@ in memory at once.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 import duckdb
+import pyarrow as pa
 
 from records.errors import ItemError
-from records.tables.schemas import Row
+from records.tables.schemas import STR, Row
 from records.tables.splits import SPLITS
 from synth.exports.formats.columns import AS_STORED
 from synth.exports.formats.form import ExportSource
@@ -31,6 +32,18 @@ def prepare(db: duckdb.DuckDBPyConnection, selection: Selection) -> None:
         db.register(f"{name}_ids", table)
         db.execute(f"CREATE TEMP TABLE {name} AS FROM {name}_ids")
         db.unregister(f"{name}_ids")
+
+
+def note_exported(db: duckdb.DuckDBPyConnection, ids: Collection[str]) -> None:
+    """Make the table `exported`, which the card is about: the trajectories in the files, with the
+    licences of their tools."""
+    db.register("exported_ids", pa.table({"trajectory_id": pa.array(sorted(ids), STR)}))
+    db.execute(
+        "CREATE TEMP TABLE exported AS SELECT trajectory_id, tool_licenses FROM exported_ids JOIN "
+        "(SELECT trajectory_id, tool_licenses FROM chosen UNION ALL FROM failed) "
+        "USING (trajectory_id)"
+    )
+    db.unregister("exported_ids")
 
 
 def splits_of(db: duckdb.DuckDBPyConnection, source: ExportSource) -> list[str]:

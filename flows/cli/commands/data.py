@@ -116,6 +116,7 @@ def export(
     include_flagged: Flag = False,
     reasoning: Literal["none", "field", "think"] = "none",
     declarations: Literal["json", "typescript"] = "json",
+    arguments: Literal["object", "text"] = "object",
     push: str | None = None,
     private: Flag = False,
 ) -> None:
@@ -159,6 +160,9 @@ def export(
         between <think> and </think>.
     declarations
         How the format k2 declares tools: OpenAI's JSON, or TypeScript, which is much shorter.
+    arguments
+        What arguments of calls are in hf, trl, verl and preferences: object, as chat templates take
+        them; text for trainers that parse it and drop nulls from objects before that (axolotl).
     push
         Repository of the Hugging Face hub, as OWNER/NAME, to upload the folder to: a data set,
         made where there is none. The token is the hub client's own (HF_TOKEN, or `hf auth login`).
@@ -176,6 +180,7 @@ def export(
             "--include-code-alone": include_code_alone,
             "--reasoning": reasoning != "none",
             "--file-type": file_type is not None,
+            "--arguments": arguments != "object",
         }
     strangers |= {"--declarations": declarations != "json" and format_ != "k2"}
     if given := [option for option, is_given in strangers.items() if is_given]:
@@ -210,6 +215,7 @@ def export(
                 include_code_alone=include_code_alone,
                 reasoning=reasoning,
                 declarations=declarations,
+                arguments=arguments,
             )
     if n := written.left_out.get("code_alone"):
         say(

@@ -77,7 +77,8 @@ MEANINGS = {
     "trajectory_id": "Digest of everything that decided the row",
     "split": "train, or what is held out: heldout_values, heldout_task, heldout_tool, "
     "heldout_domain",
-    "messages": "Chat messages in OpenAI form; arguments of calls as objects",
+    "messages": "Chat messages in OpenAI form; arguments of calls as objects, or as JSON text with "
+    "`--arguments text`",
     "tools": "Tools in OpenAI form, as the agent was shown them",
     "train_turns": "One flag a message: whether it carries loss",
     "weight": "Weight of the row in training",
@@ -105,7 +106,7 @@ MEANINGS = {
     "num_errors": "Calls that returned an error",
     "num_recovered": "Errors after which the same tool succeeded",
     "executed_by": "How calls were executed: state_machine, mcp, code, llm, cassette, sub_agent, "
-    "notes",
+    "notes; elsewhere where the row was imported, and what ran them is not known",
     "episode_id": "The trajectory that decides about this one: itself (also null), or its agent's",
     "session": "Which of the episode's conversations with the user it belongs to, from 0",
     "parent_call_id": "The call whose sub-agent speaks here; null for the agent itself",

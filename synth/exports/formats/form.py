@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from records.chat.declarations import Style
 from records.tables.schemas import Row
-from synth.exports.formats.messages import Reasoning
+from synth.exports.formats.messages import Arguments, Reasoning
 
 FileType = Literal["parquet", "jsonl"]
 
@@ -23,6 +23,7 @@ class FormatOptions:
 
     reasoning: Reasoning = "none"
     declarations: Style = "json"
+    arguments: Arguments = "object"
 
 
 class LeftOutError(Exception):
@@ -84,6 +85,8 @@ class ExportFormat:
     reasoning: tuple[Reasoning, ...] = ("none", "field", "think")
     why_no_reasoning: str = ""
     """Where not every way is allowed: why, and what to do."""
+    arguments: tuple[Arguments, ...] = ()
+    """Of calls, where they are values of their own; empty where the format has one way."""
     keeps_flags: bool = True
     """Whether it can say that an assistant's message carries no loss."""
     marks: tuple[str, ...] = ()

@@ -16,11 +16,12 @@ from synth.exports.formats.form import (
     WrittenExport,
     chosen_columns,
 )
-from synth.exports.formats.messages import with_object_arguments
+from synth.exports.formats.messages import with_arguments
 
 
-def _row(row: Row, _: FormatOptions) -> Row:
-    return chosen_columns(row, HF_COLUMNS, messages=with_object_arguments(row["messages"]))
+def _row(row: Row, options: FormatOptions) -> Row:
+    messages = with_arguments(row["messages"], options.arguments)
+    return chosen_columns(row, HF_COLUMNS, messages=messages)
 
 
 def _load(written: WrittenExport) -> tuple[str, str]:
@@ -37,4 +38,5 @@ HF = ExportFormat(
     file_types=("parquet",),
     parts=(ExportPart("default", "conversations", HF_COLUMNS, _row, {}),),
     load=_load,
+    arguments=("object", "text"),
 )

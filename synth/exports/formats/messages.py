@@ -11,6 +11,9 @@ Reasoning = Literal["none", "field", "think"]
 """What becomes of an agent's thoughts: left out, in `reasoning_content` as stored, or before the
 content between the marks of `THINK`."""
 
+Arguments = Literal["object", "text"]
+"""What arguments of calls are in formats that can have both."""
+
 THINK = ("<think>\n", "\n</think>\n\n")
 """Before and after a thought, as the chat templates of models that think write it."""
 
@@ -54,6 +57,11 @@ def _thought(message: ExportMessage, reasoning: Reasoning) -> str | None:
 def with_object_arguments(messages: Sequence[ExportMessage]) -> list[dict[str, Any]]:
     """As stored, but arguments as objects; those that are no JSON object stay the model's text."""
     return [_with_calls(m, [_object_call(c) for c in m.get("tool_calls") or ()]) for m in messages]
+
+
+def with_arguments(messages: Sequence[ExportMessage], arguments: Arguments) -> list[dict[str, Any]]:
+    """As stored, which is with text, or as `with_object_arguments`."""
+    return with_object_arguments(messages) if arguments == "object" else [dict(m) for m in messages]
 
 
 def in_openai_form(

@@ -7,7 +7,7 @@ from synth.exports.formats.atif import ATIF
 from synth.exports.formats.form import ExportFormat, FileType
 from synth.exports.formats.hf import HF
 from synth.exports.formats.k2_text import K2
-from synth.exports.formats.messages import Reasoning
+from synth.exports.formats.messages import Arguments, Reasoning
 from synth.exports.formats.openai import OPENAI
 from synth.exports.formats.sharegpt import SHAREGPT
 from synth.exports.formats.trl import PREFERENCES, TRL
@@ -38,6 +38,16 @@ def file_type_of(form: ExportFormat, asked: str | None) -> FileType:
     raise ConfigError(
         f"the format {form.name} is written as {' or '.join(form.file_types)}, not as {asked}"
     )
+
+
+def check_arguments(form: ExportFormat, asked: Arguments) -> None:
+    """ConfigError where text was asked for and the format writes arguments in a way of its own."""
+    if asked == "text" and asked not in form.arguments:
+        having = ", ".join(name for name, one in FORMATS.items() if asked in one.arguments)
+        raise ConfigError(
+            f"the format {form.name} writes arguments of calls in its own way, so --arguments "
+            f"{asked} is not for it; it is for {having}"
+        )
 
 
 def check_reasoning(form: ExportFormat, asked: Reasoning) -> None:

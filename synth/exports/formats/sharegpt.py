@@ -101,29 +101,28 @@ def _value(message: Mapping[str, Any]) -> str:
     return f"{content}{begin}{text}{end}" if content else text
 
 
+def _entry(written: WrittenExport, split: str) -> str:
+    return written.name if split == "train" else f"{written.name}_{split}"
+
+
 def _dataset_info(written: WrittenExport) -> dict[str, str]:
     """LLaMA-Factory's list of data sets, to be given as `dataset_dir` or added to one's own."""
     columns = {"messages": "conversations", "system": "system", "tools": "tools"}
     entries = {
-        f"{written.name}_{split}" if split != "train" else written.name: {
-            "file_name": files,
+        _entry(written, split): {
+            "file_name": written.files(split),
             "formatting": "sharegpt",
             "columns": columns,
         }
-        for split, files in ((split, _one_file(written, split)) for split in written.splits)
+        for split in written.splits
     }
     return {"dataset_info.json": json.dumps(entries, indent=2) + "\n"}
-
-
-def _one_file(written: WrittenExport, split: str) -> str:
-    """Of Parquet the folder: LLaMA-Factory takes every file in one."""
-    return "data" if written.file_type == "parquet" else written.files(split)
 
 
 def _load(written: WrittenExport) -> tuple[str, str]:
     return "yaml", (
         f"dataset_dir: {json.dumps(written.name)}   # LLaMA-Factory; dataset_info.json is in it\n"
-        f"dataset: {json.dumps(written.name)}"
+        f"dataset: {json.dumps(_entry(written, written.splits[0]))}"
     )
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from records.tables.schemas import JSON, STR, Row
-from synth.exports.formats.columns import ABOUT, BOOLS
+from synth.exports.formats.columns import ABOUT, BOOLS, MEANINGS
 from synth.exports.formats.form import (
     ExportFormat,
     ExportPart,
@@ -26,8 +26,8 @@ from synth.exports.formats.form import (
 from synth.exports.formats.messages import (
     prompt_of,
     tools_in,
+    with_arguments,
     with_flags,
-    with_object_arguments,
 )
 from synth.rubrics.turns import what_is_wrong
 
@@ -48,18 +48,18 @@ _PAIR = {
 _ATTEMPT = {"prompt": JSON, "completion": JSON, "label": pa.bool_(), "tools": JSON, **ABOUT}
 
 
-def conversation_row(row: Row, _: FormatOptions) -> Row:
-    """A row with flags on its messages and arguments as objects."""
-    objects = with_object_arguments(row["messages"])
-    flagged = with_flags(objects, row["train_turns"], **NO_LOSS)
+def conversation_row(row: Row, options: FormatOptions) -> Row:
+    """A row with flags on its messages."""
+    messages = with_arguments(row["messages"], options.arguments)
+    flagged = with_flags(messages, row["train_turns"], **NO_LOSS)
     return chosen_columns(row, CONVERSATION, messages=flagged, tools=tools_in(row["tools"]))
 
 
-def _pair(row: Row, _: FormatOptions) -> Row:
+def _pair(row: Row, options: FormatOptions) -> Row:
     if what_is_wrong(row["rejected_messages"]):
         raise LeftOutError("pair_untrainable")
-    chosen = with_object_arguments(row["messages"])
-    rejected = with_object_arguments(row["rejected_messages"])
+    chosen = with_arguments(row["messages"], options.arguments)
+    rejected = with_arguments(row["rejected_messages"], options.arguments)
     start = _first_difference(chosen, rejected)
     if any(side[start : start + 1] == [] for side in (chosen, rejected)) or {
         side[start]["role"] for side in (chosen, rejected)
@@ -77,8 +77,8 @@ def _first_difference(
     return same.index(False) if False in same else len(same)
 
 
-def _attempt(row: Row, _: FormatOptions) -> Row:
-    messages = with_object_arguments(row["messages"])
+def _attempt(row: Row, options: FormatOptions) -> Row:
+    messages = with_arguments(row["messages"], options.arguments)
     prompt = list(prompt_of(messages))
     made = {"prompt": prompt, "completion": messages[len(prompt) :]}
     return chosen_columns(row, _ATTEMPT, **made, tools=tools_in(row["tools"]))
@@ -113,11 +113,11 @@ def _load_pairs(written: WrittenExport) -> tuple[str, str]:
 
 
 _MESSAGES = {
-    "messages": "Chat messages in OpenAI form, arguments of calls as objects; `train` and `loss` "
-    "are false on assistant messages that carry no loss",
+    "messages": f"{MEANINGS['messages']}; `train` and `loss` are false on assistant messages that "
+    "carry no loss",
 }
 _PAIR_MEANINGS = {
-    "prompt": "Chat messages before the agent's first message that differs; arguments as objects",
+    "prompt": f"{MEANINGS['messages']}; those before the agent's first message that differs",
     "chosen": "The rest of the accepted attempt, which is the row's trajectory",
     "rejected": "The rest of the attempt that the agent failed",
     "rejected_id": "The trajectory that the agent failed",
@@ -130,6 +130,7 @@ TRL = ExportFormat(
     file_types=("parquet", "jsonl"),
     parts=(ExportPart("default", "conversations", CONVERSATION, conversation_row, _MESSAGES),),
     load=_load,
+    arguments=("object", "text"),
     notes="`assistant_only_loss` of TRL needs a chat template with `{% generation %}`, and knows "
     "nothing of flags:\na template may leave out of it what has `message.train == false`.",
 )
@@ -153,6 +154,7 @@ PREFERENCES = ExportFormat(
         ),
     ),
     load=_load_pairs,
+    arguments=("object", "text"),
     keeps_flags=False,
     notes="Chosen and rejected sides hold what users and tools said as well: TRL's `DPOTrainer` "
     "counts their tokens.",

@@ -9,6 +9,7 @@ first words of its user; the rubric is its ground truth, for a reward function o
 import pyarrow as pa
 
 from records.tables.schemas import STR, Row
+from synth.exports.formats.columns import MEANINGS
 from synth.exports.formats.form import (
     ExportFormat,
     ExportPart,
@@ -65,7 +66,7 @@ def _task(row: Row, _: FormatOptions) -> Row:
 
 _CLASS = f'''"""Rows of this export for verl: its data set of conversations, with JSON columns read.
 
-    data.train_files=data/train-00000-of-00001.parquet
+    data.train_files="[$(ls data/train-*.parquet | paste -sd,)]"
     data.custom_cls.path={CLASS_FILE} data.custom_cls.name={CLASS_NAME}
 """
 
@@ -99,13 +100,14 @@ class {CLASS_NAME}(MultiTurnSFTDataset):
 
 
 def _load(written: WrittenExport) -> tuple[str, str]:
-    split = written.splits[0]
+    files = 'data.train_files="[$(ls {}/{}/{}-*.parquet | paste -sd,)]"'
+    name, split = written.name, written.splits[0]
     return "bash", (
         "# verl 0.9: supervised training\n"
-        f"data.train_files={written.name}/data/{split}-00000-of-00001.parquet \\\n"
+        f"{files.format(name, 'data', split)} \\\n"
         f"data.custom_cls.path={written.name}/{CLASS_FILE} data.custom_cls.name={CLASS_NAME}\n"
         "# reinforcement learning, with a reward function of your own\n"
-        f"data.train_files={written.name}/rl/{split}-00000-of-00001.parquet data.prompt_key=prompt"
+        f"{files.format(name, 'rl', split)} data.prompt_key=prompt"
     )
 
 
@@ -120,8 +122,8 @@ VERL = ExportFormat(
             CONVERSATION,
             conversation_row,
             {
-                "messages": "Chat messages in OpenAI form, arguments of calls as objects; `train` "
-                "is false on assistant messages that carry no loss"
+                "messages": f"{MEANINGS['messages']}; `train` is false on assistant messages that "
+                "carry no loss"
             },
         ),
         ExportPart(
@@ -139,5 +141,6 @@ VERL = ExportFormat(
         ),
     ),
     load=_load,
+    arguments=("object", "text"),
     beside=lambda _: {CLASS_FILE: _CLASS},
 )

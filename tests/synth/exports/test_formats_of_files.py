@@ -23,17 +23,12 @@ from tests.synth.exports.attempts import (
     write_attempts,
     write_example,
 )
+from tests.synth.exports.loading import load
 from tests.synth.exports.reading_back import as_told, of_atif, of_flagged, of_k2, of_sharegpt
 from tests.synth.golden import assert_golden
 from tests.synth.small_dataset import TOOLS, conversation, trajectory, write_dataset
 
 CONVERSATIONS = [name for name in FORMATS if name != "preferences"]
-
-
-@pytest.fixture(autouse=True)
-def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
 
 
 @pytest.fixture(scope="module")
@@ -77,12 +72,6 @@ def rows_of(out: Path, name: str = "data", split: str = "train") -> list[Row]:
         for row in table.to_pylist():
             rows.append({k: json.loads(v) if k in parsed and v else v for k, v in row.items()})
     return rows
-
-
-def load(path: Path, *names: str, **more: Any) -> Any:
-    import datasets  # over a second, which collecting the tests should not take
-
-    return datasets.load_dataset(str(path), *names, cache_dir=f"{path}-cache", **more)
 
 
 BACK = {
@@ -133,9 +122,9 @@ def test_what_of_attempts_is_no_pair_is_counted(exports: MadeExports) -> None:
     told = exports.told("preferences")
     assert told.rows == {"train": 1}
     assert told.more_rows == {"unpaired": {"train": 5}}
-    # two of the four rejected are attempts; one that is no conversation, one not the agent's fault
+    # two of the four rejected are attempts; one is no conversation, one is not the agent's fault
     assert told.left_out == {
-        "not_accepted": 2,
+        "not_accepted": 1,
         "pair_without_shared_prompt": 1,
         "pair_untrainable": 1,
         "attempt_untrainable": 1,
@@ -274,6 +263,11 @@ def test_the_order_of_stored_rows_changes_nothing(tmp_path: Path) -> None:
         ("hf", {"file_type": "jsonl"}, "hf is written as parquet, not as jsonl"),
         ("k2", {"reasoning": "think"}, "keeps the thoughts of the last turn alone"),
         ("sharegpt", {"reasoning": "field"}, "no field for thoughts; think writes them"),
+        (
+            "openai",
+            {"arguments": "text"},
+            "its own way, .* for hf, trl, verl, preferences",
+        ),
     ],
 )
 def test_what_a_format_has_not_is_refused(
@@ -301,3 +295,13 @@ def test_the_page_shows_rows_as_they_are_written(
         row = rows_of(out, part or "data")[0]
         for key, value in json.loads(block).items():
             assert row[key] == value, (name, key)
+
+
+def test_the_page_names_the_locked_version_of_every_target() -> None:
+    page = (Path(__file__).parents[3] / "docs/exports.md").read_text()
+    told = re.findall(r"^\| [^|]+ \| `([\w-]+)` ([\d.]+)", page, re.MULTILINE)
+    requirements = list((Path(__file__).parent / "targets/requirements").glob("*.txt"))
+    locked = [path.read_text().splitlines() for path in requirements]
+    pins = [f"{package}=={version}" for package, version in told]
+    assert [sum(pin in lines for pin in pins) for lines in locked] == [1] * len(locked)
+    assert len(pins) == len(locked) > 0

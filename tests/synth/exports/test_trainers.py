@@ -12,6 +12,7 @@ import pytest
 
 from synth.exports.export import export_dataset
 from tests.synth.exports.attempts import write_attempts
+from tests.synth.exports.loading import load
 
 TEMPLATE = """
 {%- if tools %}{{ "<|tools|>" }}
@@ -35,12 +36,6 @@ TEMPLATE = """
 MARKS = [f"<|{name}|>" for name in ("system", "user", "assistant", "tool", "tools", "call", "end")]
 
 
-@pytest.fixture(autouse=True)
-def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
-
-
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trl")
@@ -57,12 +52,6 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("trl", "preferences"):
         export_dataset(dataset, folder / name, format=name)
     return folder
-
-
-def load(folder: Path) -> Any:
-    import datasets
-
-    return datasets.load_dataset(str(folder), split="train", cache_dir=f"{folder}-cache")
 
 
 def tokenizer_for() -> Any:
@@ -118,7 +107,7 @@ def test_a_step_of_sft_learns_the_tokens_that_may_be_learnt(exported: Path, tmp_
     from trl.trainer.sft_config import SFTConfig
     from trl.trainer.sft_trainer import SFTTrainer
 
-    rows = load(exported / "trl")
+    rows = load(exported / "trl", split="train")
     tokenizer = tokenizer_for()
     trainer = SFTTrainer(
         model=model_for(tokenizer),
@@ -188,7 +177,7 @@ def test_a_step_of_dpo_compares_what_comes_after_the_shared_prompt(
     from trl.trainer.dpo_config import DPOConfig
     from trl.trainer.dpo_trainer import DPOTrainer
 
-    rows = load(exported / "preferences")
+    rows = load(exported / "preferences", split="train")
     tokenizer = tokenizer_for()
     trainer = DPOTrainer(
         model=model_for(tokenizer),

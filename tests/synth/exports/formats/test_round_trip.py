@@ -127,6 +127,15 @@ def test_forms_with_our_messages_give_them_back(messages: list[Row]) -> None:
 
 
 @given(conversations())
+@settings(max_examples=examples(40))
+def test_arguments_as_text_are_the_text_that_was_stored(messages: list[Row]) -> None:
+    options = FormatOptions(arguments="text")
+    for name in ("hf", "trl", "verl"):
+        row = FORMATS[name].parts[0].row(stored(messages), options)
+        assert row["messages"] == messages
+
+
+@given(conversations())
 @settings(max_examples=examples(60))
 def test_turns_of_sharegpt_give_the_messages_back(messages: list[Row]) -> None:
     row = made("sharegpt", messages)

@@ -5,6 +5,7 @@ Nothing of this project is imported here: the readers run where it is not instal
 
 import json
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -46,31 +47,32 @@ def tokenizer() -> Any:
     return made
 
 
-def pieces(row: dict[str, Any]) -> list[tuple[str, bool]]:
-    """(text, whether it is learnt) of a row of the form trl, by hand and not by the template."""
+def dumped(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def pieces(row: dict[str, Any], arguments: Callable[[Any], str] = dumped) -> list[tuple[str, bool]]:
+    """(text, whether it is learnt) of a row of the form trl, by hand and not by the template;
+    `arguments` writes those of a call, as it is done on the way to the template."""
     made = [("<|tools|>" + "".join(map(dumped, row["tools"])) + "<|end|>", False)]
     for message, learnt in zip(row["messages"], row["train_turns"], strict=True):
         said = message["content"] + "".join(
-            f"<|call|>{call['function']['name']} {dumped(call['function']['arguments'])}"
+            f"<|call|>{call['function']['name']} {arguments(call['function']['arguments'])}"
             for call in message.get("tool_calls") or ()
         )
         made += [(f"<|{message['role']}|>", False), (f"{said}<|end|>", learnt)]
     return made
 
 
-def dumped(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def written(row: dict[str, Any], arguments: Callable[[Any], str] = dumped) -> str:
+    return "".join(text for text, _ in pieces(row, arguments))
 
 
-def written(row: dict[str, Any]) -> str:
-    return "".join(text for text, _ in pieces(row))
-
-
-def mask(row: dict[str, Any], coder: Any) -> list[int]:
+def mask(row: dict[str, Any], coder: Any, arguments: Callable[[Any], str] = dumped) -> list[int]:
     """Our flags on the tokens of our messages."""
     return [
         int(learnt)
-        for text, learnt in pieces(row)
+        for text, learnt in pieces(row, arguments)
         for _ in coder.encode(text, add_special_tokens=False)
     ]
 
@@ -84,6 +86,19 @@ def expected() -> list[dict[str, Any]]:
     return json.loads((export() / "expected.json").read_text())
 
 
-def report(package: str, **found: Any) -> None:
-    """The last line of a reader."""
-    print(json.dumps({"package": package, "version": version(package)} | found))  # noqa: T201
+class Seen:
+    """What a program has read of rows whose tokens are compared, counted."""
+
+    def __init__(self) -> None:
+        self.counts = {"rows": 0, "tokens": 0, "learnt": 0}
+
+    def add(self, learnt: list[int]) -> None:
+        """A row, by its mask."""
+        for name, number in zip(self.counts, (1, len(learnt), sum(learnt)), strict=True):
+            self.counts[name] += number
+
+
+def report(package: str, form: str, **found: int) -> None:
+    """The last line of a reader: what of an export in a form it has found as it ought to be."""
+    about = {"package": package, "version": version(package), "format": form}
+    print(json.dumps(about | found))  # noqa: T201

@@ -1,8 +1,10 @@
-"""axolotl: its strategy `chat_template` over the form trl, with the flag `train` of messages."""
+"""axolotl: its strategy `chat_template` over the form trl, with the flag `train` of messages.
+
+Arguments are text there, which it parses: from objects it takes nulls out before that."""
 
 from axolotl.prompt_strategies.chat_template import ChatTemplatePrompter, ChatTemplateStrategy
 from datasets import load_dataset
-from plain import TEMPLATE, expected, export, mask, report, tokenizer, written
+from plain import TEMPLATE, Seen, expected, export, mask, report, tokenizer, written
 
 coder = tokenizer()
 strategy = ChatTemplateStrategy(
@@ -14,10 +16,11 @@ strategy = ChatTemplateStrategy(
     train_on_eos="turn",
     eot_tokens=["<|end|>"],
 )
-rows = load_dataset(str(export() / "trl"), split="train")
+rows, seen = load_dataset(str(export() / "trl-text"), split="train"), Seen()
 for row, ours in zip(rows, expected(), strict=True):
     read = strategy.tokenize_prompt(row)
     assert coder.decode(read["input_ids"]) == written(ours)
     learnt = [int(label != -100) for label in read["labels"]]
     assert learnt == mask(ours, coder)
-report("axolotl", rows=len(rows))
+    seen.add(learnt)
+report("axolotl", "trl --arguments text", **seen.counts)

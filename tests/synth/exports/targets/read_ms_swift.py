@@ -23,7 +23,7 @@ def main() -> None:
             wanted += [("tool_call", one, flag) for one in made]
             calls += len(made)
         assert [(m["role"], content_of(m), m.get("loss")) for m in row["messages"]] == wanted
-    report("ms-swift", rows=len(read), calls=calls)
+    report("ms-swift", "trl", rows=len(read), calls=calls)
 
 
 def content_of(message: dict[str, Any]) -> Any:

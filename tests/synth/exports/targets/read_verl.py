@@ -3,7 +3,7 @@
 import json
 
 from omegaconf import OmegaConf
-from plain import expected, export, mask, report, tokenizer, written
+from plain import Seen, expected, export, mask, report, tokenizer, written
 from verl.utils.dataset.rl_dataset import RLHFDataset
 from verl.utils.import_utils import load_extern_object
 
@@ -12,11 +12,12 @@ coder = tokenizer()
 rows_class = load_extern_object(str(folder / "verl_rows.py"), "JsonConversations")
 files = [str(path) for path in sorted((folder / "data").glob("train-*.parquet"))]
 settings = OmegaConf.create({"pad_mode": "no_padding", "max_length": 100_000})
-rows = rows_class(files, coder, settings)
+rows, seen = rows_class(files, coder, settings), Seen()
 for read, ours in zip((rows[n] for n in range(len(rows))), expected(), strict=True):
     assert coder.decode(read["input_ids"].tolist()) == written(ours)
     # its class learns what comes after the header of each assistant's message
     assert read["loss_mask"].tolist() == mask(ours, coder)
+    seen.add(read["loss_mask"].tolist())
 
 files = [str(path) for path in sorted((folder / "rl").glob("train-*.parquet"))]
 settings = OmegaConf.create(
@@ -31,4 +32,4 @@ for read in (prompts[n] for n in range(len(prompts))):
     assert [message["role"] for message in read["raw_prompt"]] == ["system", "user"]
     assert json.loads(read["reward_model"]["ground_truth"])["criteria"]
     assert json.loads(read["extra_info"]["tools"])
-report("verl", rows=len(rows), prompts=len(prompts))
+report("verl", "verl", **seen.counts, prompts=len(prompts))

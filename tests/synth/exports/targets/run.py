@@ -38,11 +38,20 @@ SHAPES: tuple[dict[str, Any], ...] = (
 
 def main(names: list[str]) -> int:
     targets = {p.stem.removeprefix("read_"): p for p in sorted(HERE.glob("read_*.py"))}
+    if unknown := [name for name in names if name not in targets]:
+        _say(f"no target is called {', '.join(unknown)}; there are {', '.join(targets)}")
+        return 2
     failed = []
     with tempfile.TemporaryDirectory() as folder:
         write_exports(Path(folder))
         for name in names or targets:
-            python = environment(name)
+            _say(f"{name}: making its environment where there is none, then reading")
+            try:
+                python = environment(name)
+            except subprocess.CalledProcessError as error:
+                failed.append(name)
+                _say(f"{name}: its environment cannot be made: {error}")
+                continue
             done = subprocess.run(
                 [python, str(targets[name]), folder],
                 env=os.environ | {"HF_HUB_OFFLINE": "1", "HF_HOME": f"{folder}/hf"},
@@ -52,12 +61,16 @@ def main(names: list[str]) -> int:
             )
             if done.returncode:
                 failed.append(name)
-                print(f"{name}: {done.stderr[-3000:]}", file=sys.stderr)  # noqa: T201
+                _say(f"{name}: {done.stderr[-3000:]}")
             else:
                 found = json.loads(done.stdout.splitlines()[-1])
                 today = datetime.now(UTC).date().isoformat()
                 print(json.dumps({"target": name, **found, "date": today}), flush=True)  # noqa: T201
-    return len(failed)
+    return min(len(failed), 1)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)  # noqa: T201
 
 
 def environment(name: str) -> str:
@@ -85,6 +98,7 @@ def write_exports(folder: Path) -> None:
     dataset = made(folder / "data")
     for form in FORMS:
         export_dataset(dataset, folder / form, format=form)
+    export_dataset(dataset, folder / "trl-text", format="trl", arguments="text")
     with dataset.connect() as db:
         rows = db.execute(
             "SELECT messages, tools, train_turns FROM sft ORDER BY trajectory_id"
