@@ -26,10 +26,11 @@ def sql(
     """Run one SQL query (DuckDB) over the dataset's tables, and print the rows.
 
     Every table is a view: trajectories (with `accepted` of the newest curation), tool_calls,
-    imports, tasks, agents, personas, tools, proposals, domains, verdicts, calibration, labels,
-    curation, contaminations, rephrasings (with the newest decision), rephrasing_measurements,
-    rephrasing_gates, rephrasing_verdicts, rephrasing_calibration, rephrasing_decisions, llm_calls,
-    stages, runs, timings, and the readers' views sft, preferences, rl and pretrain. Try
+    simulations, imports, tasks, difficulty, agents, personas, tools, proposals, server_starts,
+    server_goals, domains, verdicts, calibration, labels, curation, contaminations,
+    embedded_passages, rephrasings (with the newest decision), rephrasing_measurements,
+    rephrasing_gates, rephrasing_verdicts, rephrasing_calibration, rephrasing_decisions, selection,
+    llm_calls, stages, runs, timings, and the readers' views sft, preferences, rl and pretrain. Try
     `synth sql "show tables"`.
 
     Parameters
