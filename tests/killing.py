@@ -51,6 +51,7 @@ PROCESSES.set_forkserver_preload(
         "records.store.dataset",
         "pyarrow.compute",
         "pandas",
+        "synth.importing.importing",
         "tests.synth.rollout_work",
     ]
 )

@@ -3,16 +3,17 @@
 A row that cannot be read is told with its place and costs the others nothing.
 """
 
+import io
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, NoReturn
+from contextlib import ExitStack, contextmanager
+from typing import Any, BinaryIO, Literal, NamedTuple, NoReturn, cast
 
 import pyarrow.parquet as pq
 
 from records.errors import ConfigError, ItemError
-from records.sources.stored_files import StoredFile, stored_files
+from records.sources.stored_files import StoredFile, exists, is_remote, stored_files
 from synth.importing.json_stream import (
     LONGEST_BYTES,
     JsonPart,
@@ -30,120 +31,127 @@ BATCH_ROWS = 16
 PAGES_BYTES = 1 << 20
 """Of a column of Parquet, read ahead."""
 
+WHOLE = "the file"
+"""Place of what is wrong with a file before its first row."""
+
 SIMULATIONS = "simulations"
 """Member of a results file of tau2-bench that lists the conversations."""
 
-ABOUT_SIMULATIONS = ("info", "tasks")
-"""Members beside it that are read with every conversation."""
+ABOUT_SIMULATIONS = "info"
+"""Member beside it that says what holds of every conversation."""
+
+SHOWN_BEFORE, SHOWN_AFTER = 10, 30
+"""Characters around a place where JSON ends to be any, in words about it."""
 
 
 class ReadRow(NamedTuple):
     place: str
-    """For people: `line 7`, or `row 7` of Parquet, both from 1."""
+    """For people, from 1, and another one for each row of the file: `line 7`, `row 7` of Parquet,
+    `row 7, line 90` of a list."""
     value: Mapping[str, Any] | ItemError
     """The row, or why it cannot be read."""
 
 
 class ReadFile(NamedTuple):
     path: str
-    about: Mapping[str, Any]
-    """What the file says of all its rows, by `ABOUT_SIMULATIONS`; empty for most."""
+    """With a mark in the place of each byte that is no text."""
+    about: Mapping[str, Any] | None
+    """Of a results file of tau2-bench what it says of all its rows; None for any other file."""
     rows: Iterator[ReadRow]
     share_read: Callable[[], float | None]
     """Of the stored bytes; None where nobody knows how many there are."""
 
 
 def files_at(path: str) -> list[StoredFile]:
-    """ConfigError where there is none that can be read."""
+    """ConfigError where there is none of a kind that is read."""
+    if not path.strip() or not (is_remote(path) or exists(path)):
+        raise ConfigError(f"FILE = {path!r}: there is no such file or folder, nor any by a pattern")
     return stored_files(path, setting="FILE", formats=FORMATS)
 
 
 @contextmanager
 def opened(file: StoredFile) -> Iterator[ReadFile]:
-    """The file's rows, to be read once, in order. ConfigError where the file itself cannot be
-    read; of one that breaks off later, the last row says so."""
-    about = {} if file.format == ".parquet" else _about(file)
-    with _open(file) as raw:
-        size = file.size
+    """The file's rows, to be read once, in order. Of a file that cannot be opened, or that breaks
+    off, the last row says so."""
+    path = os.fsencode(file.path).decode(errors="replace")
+    with ExitStack() as opening:
+        try:
+            about = None if file.format == ".parquet" else _about(file)
+            raw, size = opening.enter_context(file.raw()), file.size
+        except Exception as error:  # of who reads elsewhere, too: other files are read all the same
+            rows = iter([ReadRow(WHOLE, ItemError("unreadable", f"nothing can be read: {error}"))])
+            found = ReadFile(path, None, rows, lambda: None)
+        else:
 
-        def share_read() -> float | None:
-            return raw.tell() / size if size and not raw.closed else None
+            def share_read() -> float | None:
+                return raw.tell() / size if size and not raw.closed else None
 
-        read = _parquet if file.format == ".parquet" else _text
-        yield ReadFile(file.path, about or {}, _told(read(file, raw, about)), share_read)
-
-
-@contextmanager
-def _open(file: StoredFile) -> Iterator[BinaryIO]:
-    try:
-        with file.raw() as raw:
-            yield raw
-    except OSError as error:
-        raise ConfigError(f"{file.path} cannot be read: {error}") from error
+            read = _parquet if file.format == ".parquet" else _text
+            found = ReadFile(path, about, _told(read(file, raw, about)), share_read)
+        yield found
 
 
 def _told(rows: Iterator[ReadRow]) -> Iterator[ReadRow]:
     """With a last row where reading fails: what came before it counts."""
-    last = "the beginning"
+    place = WHOLE
     try:
         for row in rows:
-            last = row.place
+            place = f"after {row.place}"
             yield row
-    except ConfigError:
-        raise
     except Exception as error:  # Arrow's, a decompressor's, those of who reads elsewhere
-        words = f"nothing can be read after {last}: {error}"
-        yield ReadRow(f"after {last}", ItemError("unreadable", words))
+        yield ReadRow(place, ItemError("unreadable", f"nothing can be read: {error}"))
 
 
 def _about(file: StoredFile) -> dict[str, Any] | None:
     """Of a document with conversations in a member; None for any other file."""
     if file.format != ".json":
         return None
-    try:
-        with _open(file) as raw:
-            scanner = JsonScanner(file.unpacked(raw, 0))
-            if scanner.peek() != b"{":
-                return None
-            document = object_in(scanner, ABOUT_SIMULATIONS)
-    except (OSError, EOFError):  # reading the rows meets it again, and tells
-        return None
+    with file.raw() as raw:
+        scanner = _scanner(file, raw)
+        if scanner.peek() != b"{":
+            return None
+        document = object_in(scanner, (ABOUT_SIMULATIONS,))
     if SIMULATIONS not in document.members:
         return None
-    found = {}
-    for name in ABOUT_SIMULATIONS:
-        if text := document.members.get(name):
-            try:
-                found[name] = parsed(text)
-            except ItemError:  # its conversations are taken without it
-                continue
-    return found
+    try:
+        info = parsed(document.members.get(ABOUT_SIMULATIONS) or b"null")
+    except ItemError:  # its conversations are taken without it
+        return {}
+    return info if isinstance(info, dict) else {}
+
+
+def _scanner(file: StoredFile, raw: BinaryIO) -> JsonScanner:
+    return JsonScanner(cast(io.BufferedReader, file.unpacked(raw, 0)))  # buffered, whatever it is
 
 
 def _text(file: StoredFile, raw: BinaryIO, about: Mapping[str, Any] | None) -> Iterator[ReadRow]:
-    data = file.unpacked(raw, 0)
     if about is not None:
-        scanner = JsonScanner(data)
+        scanner = _scanner(file, raw)
         scanner.peek()
-        yield from map(_row, list_of_member(scanner, SIMULATIONS))
+        yield from _numbered(list_of_member(scanner, SIMULATIONS))
         return
     kind = "lines" if file.format == ".jsonl" else _kind_of(file)
     if kind == "lines":
-        yield from _lines(data)
+        yield from _lines(file.unpacked(raw, 0))
     elif kind == "list":
-        scanner = JsonScanner(data)
+        scanner = _scanner(file, raw)
         scanner.peek()
-        yield from map(_row, parts_of_list(scanner))
+        yield from _numbered(parts_of_list(scanner))
     else:
-        text = data.read(LONGEST_BYTES + 1)
+        text = file.unpacked(raw, 0).read(LONGEST_BYTES + 1)
         kept = text if len(text) <= LONGEST_BYTES else None
-        yield _row(JsonPart(1, kept, len(text), is_whole=True))
+        yield _row(JsonPart(1, kept, len(text), is_whole=False), "line 1")
+
+
+def _numbered(parts: Iterator[JsonPart]) -> Iterator[ReadRow]:
+    for number, part in enumerate(parts, 1):
+        yield _row(part, f"row {number}, line {part.line}")
 
 
 def _kind_of(file: StoredFile) -> Literal["list", "object", "lines"]:
     """What a document named `.json` is: an object that something follows is the first of lines."""
-    with _open(file) as raw:
-        scanner = JsonScanner(file.unpacked(raw, 0))
+    with file.raw() as raw:
+        scanner = _scanner(file, raw)
         match scanner.peek():
             case b"[":
                 return "list"
@@ -156,19 +164,18 @@ def _lines(data: BinaryIO) -> Iterator[ReadRow]:
     number = 0
     while line := data.readline(LONGEST_BYTES + 1):
         number += 1
-        size = len(line)
+        size, place = len(line), f"line {number}"
         while len(line) > LONGEST_BYTES and not line.endswith(b"\n"):
             line = data.readline(LONGEST_BYTES + 1)
             size += len(line)
         if size > LONGEST_BYTES:
-            yield _row(JsonPart(number, None, size, is_whole=True))
+            yield _row(JsonPart(number, None, size, is_whole=True), place)
         elif line.strip():
             text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
-            yield _row(JsonPart(number, text, size, is_whole=True))
+            yield _row(JsonPart(number, text, size, is_whole=line.endswith(b"\n")), place)
 
 
-def _row(part: JsonPart) -> ReadRow:
-    place = f"line {part.line}"
+def _row(part: JsonPart, place: str) -> ReadRow:
     if part.text is None:
         words = f"{part.size:,} bytes; at most {LONGEST_BYTES:,} are read"
         return ReadRow(place, ItemError("too_long", words))
@@ -177,26 +184,30 @@ def _row(part: JsonPart) -> ReadRow:
     try:
         return ReadRow(place, _object(parsed(part.text)))
     except ItemError as error:
-        if part.is_whole:
+        if part.is_whole or error.reason != "not_json":
             return ReadRow(place, error)
         return ReadRow(place, ItemError("cut_off", f"the file ends within it: {error.detail}"))
 
 
-def parsed(text: bytes | str) -> Any:
-    """The JSON value; ItemError for what is none."""
+def parsed(text: bytes | str, what: str = "it") -> Any:
+    """The JSON value; ItemError for what is none. `what`: for words about it."""
     try:
         return json.loads(text, parse_constant=_refuse)
     except UnicodeDecodeError as error:
-        words = f"byte {error.start} is no UTF-8 text: {error.reason}"
+        words = f"byte {error.start + 1} of {what} is no UTF-8 text: {error.reason}"
         raise ItemError("not_utf8", words) from error
     except RecursionError as error:
-        raise ItemError("not_json", "nested too deeply") from error
+        raise ItemError("not_json", f"{what} is nested too deeply") from error
+    except json.JSONDecodeError as error:
+        near = error.doc[max(0, error.pos - SHOWN_BEFORE) : error.pos + SHOWN_AFTER]
+        place = f"{error.msg.removesuffix(' at')} at character {error.pos + 1}, in {near!r}"
+        raise ItemError("not_json", f"{what} is no JSON: {place}") from error
     except ValueError as error:
-        raise ItemError("not_json", str(error)) from error
+        raise ItemError("not_json", f"{what} is no JSON: {error}") from error
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"it holds {constant}")
 
 
 def _object(value: Any) -> Mapping[str, Any]:
@@ -232,8 +243,3 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_nulls(inner) for key, inner in value.items() if inner is not None}
     return [_without_nulls(inner) for inner in value] if isinstance(value, list) else value
-
-
-def name_of(file: StoredFile) -> str:
-    """Its last part, by which refused rows are remembered."""
-    return Path(file.path).name

@@ -16,7 +16,7 @@ from pydantic import Field
 
 from records.config import Config
 from records.digest import digest
-from records.errors import ItemError
+from records.errors import ConfigError, ItemError
 from records.store.commits import ItemStatus
 from records.store.commits import failed as failed_status
 from records.store.dataset import Dataset
@@ -24,12 +24,12 @@ from records.store.lease import hold
 from records.tables.schemas import Row
 from synth.engine.stages import KEPT
 from synth.importing.conversation import ForeignConversation, ImportFormat
-from synth.importing.files import ReadFile, ReadRow, files_at, name_of, opened
+from synth.importing.files import ReadFile, ReadRow, files_at, opened
 from synth.importing.offered_tools import OfferedTools
 from synth.importing.shapes import ShapeReader, apigen_mt, openai, shape_of, sharegpt, toucan
 from synth.importing.table_rows import ImportedRows, rows_of
 from synth.importing.tau2 import tau2
-from tool_specs.importing.licences import spdx_of
+from tool_specs.importing.licences import UNKNOWN, spdx_of
 
 RUN_ID = "imports"
 """Imports belong to no run; their rows carry this in its place."""
@@ -65,7 +65,7 @@ class TrajectoryImport(Config):
     """Paths, folders, patterns or addresses."""
     format: ImportFormat | None = None
     """None: by the columns of each row."""
-    license: str = "unknown"
+    license: str = UNKNOWN
     """Of the conversations and their tools, as their owner states it."""
     model: str | None = None
     """Who played the agent, where the files do not say."""
@@ -113,25 +113,31 @@ def import_trajectories(
 ) -> ImportedTrajectories:
     """Add the conversations of every file to the dataset at `path`, in the order of the files.
 
-    ConfigError, before anything is written, where a path holds no file that can be read.
+    ConfigError, before anything is written, where a path names no file or the licence is none. A
+    file that cannot be opened is told like a row that cannot be read, and costs the others nothing.
     """
+    license = spdx_of(request.license)
+    if license == UNKNOWN != request.license:
+        raise ConfigError(
+            f"license = {request.license!r} is no SPDX id such as Apache-2.0; without one, the "
+            "conversations are of unknown licence"
+        )
     files = {file.path: file for given in request.files for file in files_at(given)}
     dataset = Dataset.create_or_open(path)
     with hold(dataset, run_id=RUN_ID, what="synth import"):
-        work = _Import(request, dataset)
+        work = _Import(request, dataset, license)
         for file in files.values():
             with opened(file) as read:
-                work.take(read, name_of(file), say)
+                work.take(read, say)
         work.commit()
         work.report.not_released = sorted(work.tools.not_seen)
     return work.report
 
 
 class _Import:
-    def __init__(self, request: TrajectoryImport, dataset: Dataset) -> None:
-        self._request, self._dataset = request, dataset
-        self._license = spdx_of(request.license)
-        self.tools = OfferedTools(self._license, request.released)
+    def __init__(self, request: TrajectoryImport, dataset: Dataset, license: str) -> None:
+        self._request, self._dataset, self._license = request, dataset, license
+        self.tools = OfferedTools(license, request.released)
         self.report = ImportedTrajectories()
         self._held = {name: dataset.ids(name) for name in _SHARED}
         self._known = dataset.ids("trajectories")
@@ -140,13 +146,13 @@ class _Import:
         self._invocation = uuid.uuid4().hex[:12]
         self._batch = _Batch()
 
-    def take(self, file: ReadFile, name: str, say: Callable[[str], None]) -> None:
+    def take(self, file: ReadFile, say: Callable[[str], None]) -> None:
         for row in file.rows:
             self.report.read += 1
             try:
                 imported = self._rows(row, file)
             except ItemError as error:
-                self._refuse(error, file.path, name, row.place)
+                self._refuse(error, file.path, row.place)
             else:
                 self._add(imported)
             if self._batch.is_full:
@@ -168,12 +174,9 @@ class _Import:
         )
 
     def _conversation(self, row: Mapping[str, Any], file: ReadFile) -> ForeignConversation:
-        wanted, about = self._request.format, file.about
-        if wanted is None:
-            wanted = "tau2" if about else shape_of(row)
-        elif not about:
-            shape_of(row)  # of no shape at all, or one that compares answers
-        return READERS[wanted](row, about)
+        # asked whatever the user says: it refuses rows of no shape, and those that compare answers
+        shape = shape_of(row) if file.about is None else "tau2"
+        return READERS[self._request.format or shape](row, file.about or {})
 
     def _add(self, imported: ImportedRows) -> None:
         key = imported.trajectory_id
@@ -202,14 +205,14 @@ class _Import:
                 self._held[table].add(row[key])
                 yield row
 
-    def _refuse(self, error: ItemError, path: str, name: str, place: str) -> None:
+    def _refuse(self, error: ItemError, path: str, place: str) -> None:
         self.report.refused[error.reason] += 1
         if len(self.report.listed) < MOST_LISTED:
             self.report.listed.append(ListedRefusal(path, place, error.reason, error.detail))
-        item = digest("refused", name, place, error.reason)
+        item = digest("refused", str(Path(path).absolute()), place, error.reason)
         if item not in self._noted:
             self._noted.add(item)
-            words = failed_status(error.reason, f"{name}, {place}: {error.detail}").detail
+            words = failed_status(error.reason, f"{path}, {place}: {error.detail}").detail
             self._batch.add(item, ItemStatus("dropped", error.reason, words))
 
     def commit(self) -> None:

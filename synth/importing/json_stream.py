@@ -7,12 +7,15 @@ as long as its brackets close. A value of more than `LONGEST_BYTES` is passed ov
 import json
 import re
 from collections.abc import Collection, Iterator
-from typing import BinaryIO, NamedTuple
+from io import BufferedReader, BytesIO
+from typing import NamedTuple
 
 LONGEST_BYTES = 1 << 24
 """Of one value: a conversation of more than 16 MiB is none."""
 
-CHUNK_BYTES = 1 << 18
+CHUNK_BYTES = 1 << 16
+"""Of a compressed file that breaks off, at most this much before the end is not read."""
+
 _BOM = b"\xef\xbb\xbf"
 
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
@@ -39,9 +42,9 @@ class JsonPart(NamedTuple):
 class JsonScanner:
     """Goes through a stream once, and holds no more than a chunk of it and the value at hand."""
 
-    def __init__(self, data: BinaryIO) -> None:
+    def __init__(self, data: BufferedReader | BytesIO) -> None:
         self._data = data
-        self._buffer = data.read(CHUNK_BYTES)
+        self._buffer = data.read1(CHUNK_BYTES)
         self._at = len(_BOM) if self._buffer.startswith(_BOM) else 0
         self.line = 1
         self._depth, self._in_string, self._is_escaped = 0, False, False
@@ -112,7 +115,7 @@ class JsonScanner:
         self._at += 1
 
     def _fill(self) -> bool:
-        self._buffer, self._at = self._data.read(CHUNK_BYTES), 0
+        self._buffer, self._at = self._data.read1(CHUNK_BYTES), 0
         return bool(self._buffer)
 
     def _pass(self, to: int) -> None:
@@ -150,19 +153,24 @@ class JsonObject(NamedTuple):
 
 
 def object_in(scanner: JsonScanner, wanted: Collection[str]) -> JsonObject:
-    """The object that begins here, with the members of these names."""
+    """The object that begins here, with the members of these names; of one that breaks off, where
+    it cannot be decompressed, those before."""
     members: dict[str, bytes | None] = {}
-    scanner.take()
-    while scanner.peek() not in (b"}", b""):
-        name = _name_of(scanner.value())
-        if scanner.peek() != b":":
-            return JsonObject(members, is_alone=True)
+    try:
         scanner.take()
-        members[name] = scanner.value(wanted=name in wanted).text
-        if scanner.peek() == b",":
+        while scanner.peek() not in (b"}", b""):
+            name = _name_of(scanner.value())
+            if scanner.peek() != b":":
+                return JsonObject(members, is_alone=True)
             scanner.take()
-    scanner.take()
-    return JsonObject(members, is_alone=not scanner.peek())
+            members[name] = None
+            members[name] = scanner.value(wanted=name in wanted).text
+            if scanner.peek() == b",":
+                scanner.take()
+        scanner.take()
+        return JsonObject(members, is_alone=not scanner.peek())
+    except OSError:  # whoever reads the rows meets it again, and tells
+        return JsonObject(members, is_alone=True)
 
 
 def list_of_member(scanner: JsonScanner, name: str) -> Iterator[JsonPart]:

@@ -18,8 +18,20 @@ _OTHER_ROLES = {"function": "tool"}
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 """Keys under which servers tell a thought."""
 
+_LEARNT = ("train", "loss")
+"""Keys by which trainers are told whether a message is learnt from."""
+
 IS_ERROR = "is_error"
 """Key of a result of which a file says whether it is an error; no stored message has it."""
+
+_PARTS = frozenset(
+    {"text", "refusal", "image_url", "image", "input_audio", "audio", "video", "file"}
+)
+"""Types of parts of a content. A result may be a list of objects with types of their own."""
+
+_OTHER_ARGUMENTS = ("parameters", "input", "args", "kwargs")
+"""Keys under which calls of other forms have their arguments; without them a call would be another
+one."""
 
 SHOWN_CHARS = 60
 """Of a value in words about it."""
@@ -27,7 +39,7 @@ SHOWN_CHARS = 60
 
 def list_of(value: Any, what: str, reason: str = "bad_messages") -> list[Any]:
     """A list that may be stored as text. ItemError for anything else."""
-    found = parsed(value) if isinstance(value, str) else value
+    found = parsed(value, what) if isinstance(value, str) else value
     if not isinstance(found, list):
         raise ItemError(reason, f"{what} is {shown(found)}, not a list")
     return found
@@ -70,7 +82,7 @@ def message_of(given: Any, place: int) -> dict[str, Any]:
         message["reasoning_content"] = thought
     if calls := _calls(given, what):
         message["tool_calls"] = calls
-    if given.get("weight") == 0 or given.get("train") is False:
+    if given.get("weight") == 0 or any(given.get(key) is False for key in _LEARNT):
         message["weight"] = 0  # its author takes it out of the loss
     return message
 
@@ -80,12 +92,16 @@ def _content(value: Any, role: str, what: str) -> str:
         return ""
     if isinstance(value, str):
         return value
-    is_list = isinstance(value, list)
-    if is_list and all(isinstance(part, Mapping) and "type" in part for part in value):
+    if isinstance(value, list) and value and all(_is_part(part) for part in value):
         return "\n".join(_text_part(part, what) for part in value)
     if role == "tool":  # a result may be any value
         return json_text(value, f"the content of {what}")
     raise ItemError("bad_messages", f"the content of {what} is {shown(value)}, not text")
+
+
+def _is_part(value: Any) -> bool:
+    kind = value.get("type") if isinstance(value, Mapping) else None
+    return isinstance(kind, str) and kind in _PARTS
 
 
 def _text_part(part: Mapping[str, Any], what: str) -> str:
@@ -107,7 +123,8 @@ def _calls(given: Mapping[str, Any], what: str) -> list[dict[str, Any]]:
     calls = list_of(given.get("tool_calls") or [], f"tool_calls of {what}", "bad_call")
     if given.get("function_call"):
         function = given["function_call"]
-        calls = [*calls, parsed(function) if isinstance(function, str) else function]
+        is_text = isinstance(function, str)
+        calls = [*calls, parsed(function, f"function_call of {what}") if is_text else function]
     return [call_of(call, what) for call in calls]
 
 
@@ -119,6 +136,9 @@ def call_of(given: Any, what: str) -> dict[str, Any]:
     if not isinstance(function, Mapping) or not isinstance(name, str) or not name:
         raise ItemError("bad_call", f"a call of {what} is {shown(given)}; it needs a name")
     arguments = function.get("arguments")
+    if arguments is None and (other := [key for key in _OTHER_ARGUMENTS if function.get(key)]):
+        words = f"the call of {name!r} in {what} has {other[0]} and no arguments; rename them"
+        raise ItemError("bad_call", words)
     if not isinstance(arguments, str):
         arguments = json_text({} if arguments is None else arguments, f"a call of {what}")
     call: dict[str, Any] = {"type": "function", "function": {"name": name, "arguments": arguments}}

@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from records.digest import digest
-from records.errors import ItemError
+from records.errors import ConfigError, ItemError
 from records.tables.schemas import Row
 from tool_specs.importing.instructing.finding import released_of
+from tool_specs.importing.licences import UNKNOWN
 from tool_specs.importing.parameter_names import WritableSchema, written_arguments
 from tool_specs.importing.tool_files import CATEGORY, read_listings
 from tool_specs.importing.tool_forms import as_mcp
-from tool_specs.importing.tool_lists import ToolListSource, rows_of_answer
+from tool_specs.importing.tool_lists import QUARANTINED, ToolListSource, rows_of_answer
 
 SOURCE = "imported"
 """Column `source` of such tools: no server runs them, and no model plays them."""
@@ -102,8 +103,16 @@ _EXPLAINING = ("inputSchemaFault", "quarantine")
 
 
 def listed_in(path: Path) -> tuple[dict[str, Any], ...]:
-    """The tools that a file lists, whoever offers them. ConfigError for what lists none."""
-    return tuple(dict(tool) for listing in read_listings(path) for tool in listing.tools)
+    """The tools that a file lists, whoever offers them. ConfigError for what lists none, and for a
+    tool that no conversation could show."""
+    tools = tuple(dict(tool) for listing in read_listings(path) for tool in listing.tools)
+    try:
+        OfferedTools(UNKNOWN, ()).of(tools, str(path))
+    except ItemError as error:
+        reason = error.reason.removeprefix("tool_")
+        if reason not in QUARANTINED:  # which of them are released is known later
+            raise ConfigError(f"{path}: {error.detail} cannot be used: {reason}") from error
+    return tools
 
 
 def _with_schema(tool: Any) -> Any:

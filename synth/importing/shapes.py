@@ -19,6 +19,9 @@ TOOL_DECLARATION = "<|im_system|>tool_declare<|im_middle|>"
 _PREFERENCES = ("chosen", "rejected", "preferred_output", "non_preferred_output", "kto_tag")
 """Columns of rows that compare answers, or label them."""
 
+_STORED = {"run_id", "schema_version"}
+"""Columns of every table of a dataset."""
+
 _FROM = {
     "system": "system",
     "human": "user",
@@ -38,10 +41,15 @@ def shape_of(row: Mapping[str, Any]) -> ImportFormat:
     if found := [name for name in _PREFERENCES if name in row]:
         words = f"it has {', '.join(found)}: rows that compare answers are not imported"
         raise ItemError("preference_row", words)
+    if row.keys() >= _STORED:
+        words = "it is a row of a dataset's table; synth export writes rows that can be imported"
+        raise ItemError("dataset_row", words)
     if "messages" in row:
         if "available_tools" in row or {"uuid", "subset_name"} <= row.keys():
             return "toucan"
-        return "tau2" if {"task_id", "termination_reason"} <= row.keys() else "openai"
+        has_tools = "tools" in row  # a simulation never has; rows of the export `hf` do
+        is_simulation = {"task_id", "termination_reason"} <= row.keys() and not has_tools
+        return "tau2" if is_simulation else "openai"
     if "conversations" in row:
         return "sharegpt"
     there = ", ".join(map(str, row))[:300] or "nothing"
@@ -125,7 +133,7 @@ def _sent(given: Any, place: int) -> dict[str, Any]:
     if not isinstance(given, Mapping) or "from" not in given:
         return message_of(given, place)
     sender, value = given["from"], given.get("value")
-    if sender not in _FROM:
+    if not isinstance(sender, str) or sender not in _FROM:
         known = ", ".join(_FROM)
         raise ItemError("unknown_role", f"message {place} is from {shown(sender)}; known: {known}")
     if sender != "function_call":

@@ -46,7 +46,7 @@ class ImportedRows(NamedTuple):
     tables: dict[str, list[Row]]
     """`tools`, `agents` and `tasks` may be those of other conversations, too."""
     chars: int
-    """Of messages and tools, as they are stored."""
+    """Of messages and tools, about as they are stored."""
 
 
 class _Call(NamedTuple):
@@ -72,15 +72,19 @@ def rows_of(
     pairs = paired(_renamed(conversation.messages, tools))
     messages = [{k: v for k, v in m.items() if k != IS_ERROR} for m in pairs.messages]
     checked(messages)
-    json_text(conversation.given, "what is told beside the conversation")
+    named = conversation.task
+    beside = [conversation.row_id, named, dict(conversation.models), dict(conversation.given)]
+    by_user = [[one.call, one.observation] for one in conversation.user_calls]
+    json_text([*beside, *by_user], "what is told beside the conversation")
     offered = [openai_tool(tool.row) for tool in tools]
-    text = canonical_json([messages, offered])
+    text = canonical_json([list(map(_with_values, messages)), offered])
     trajectory_id = digest("imported", text)
     tool_ids = [tool.row["tool_id"] for tool in tools]
     system = next((m["content"] for m in messages if m["role"] == "system"), None)
     agent_id = digest("imported agent", system, tool_ids)
-    named = conversation.task
-    task_id = digest("imported task", conversation.format, named or trajectory_id)
+    # attempts at a task of the file are of one task here where they were shown the same
+    attempted = [*named, agent_id] if named else trajectory_id
+    task_id = digest("imported task", conversation.format, attempted)
     # conversations that begin alike lie in one split, as those of one task do
     split = own_split("task", digest("imported", named or first_words(messages)))
     calls = _calls(conversation, pairs)
@@ -126,6 +130,18 @@ def rows_of(
         ],
     }
     return ImportedRows(trajectory_id, tables, len(text))
+
+
+def _with_values(message: dict[str, Any]) -> dict[str, Any]:
+    """Arguments as what they say: a conversation is the same however they are spaced, and whether a
+    file has them as text or as objects."""
+    if not (calls := message.get("tool_calls")):
+        return message
+    texts = [call["function"]["arguments"] for call in calls]
+    values = [text if isinstance(v := parsed_arguments(text), NotJson) else v for text in texts]
+    names = [call["function"]["name"] for call in calls]
+    ids = [call["id"] for call in calls]
+    return {**message, "tool_calls": list(zip(ids, names, values, strict=True))}
 
 
 def _row(table: str, **values: Any) -> Row:

@@ -26,15 +26,22 @@ _ENDS: Mapping[str, Reason] = {
 }
 """What ended a simulation -> our word for it; of any other end nobody here knows."""
 
-_TOLD = ("reward_info", "termination_reason", "trial", "duration", "agent_cost", "user_cost")
+_TOLD = (
+    "reward_info",
+    "termination_reason",
+    "trial",
+    "seed",
+    "duration",
+    "agent_cost",
+    "user_cost",
+)
 """Members of a simulation that are kept as given."""
 
 
 def tau2(row: Mapping[str, Any], about: Mapping[str, Any]) -> ForeignConversation:
-    """A simulation; `about`: the results' `info` and `tasks`, as far as the file has them."""
+    """A simulation; `about`: the results' `info`, as far as the file has it."""
     given = _flat(list_of(row.get("messages"), "messages"))
-    info = _object(about.get("info"))
-    environment = _object(info.get("environment_info"))
+    environment = _object(about.get("environment_info"))
     domain, policy = environment.get("domain_name"), environment.get("policy")
     is_own = {place: _is_users(message) for place, message in enumerate(given)}
     messages = [_message(m, place) for place, m in enumerate(given) if not is_own[place]]
@@ -48,7 +55,7 @@ def tau2(row: Mapping[str, Any], about: Mapping[str, Any]) -> ForeignConversatio
         if isinstance(policy, str) and policy.strip():
             messages.insert(0, {"role": "system", "content": policy})
     place = domain if isinstance(domain, str) else ""
-    trial, seed = row.get("trial"), row.get("seed")
+    json_text(place, "domain_name of the results")
     return ForeignConversation(
         format="tau2",
         messages=messages,
@@ -56,9 +63,9 @@ def tau2(row: Mapping[str, Any], about: Mapping[str, Any]) -> ForeignConversatio
         source=f"tau2-{place}" if place else "tau2",
         row_id=None if row.get("id") is None else str(row["id"]),
         task=(place, str(row["task_id"])) if row.get("task_id") is not None else None,
-        attempt=trial if isinstance(trial, int) else 0,
-        seed=seed if isinstance(seed, int) else None,
-        models=_models(info),
+        attempt=_whole(row.get("trial")) or 0,
+        seed=_whole(row.get("seed")),
+        models=_models(about),
         end=reason,
         user_calls=_user_calls(given),
         given={name: row[name] for name in _TOLD if row.get(name) is not None},
@@ -68,6 +75,12 @@ def tau2(row: Mapping[str, Any], about: Mapping[str, Any]) -> ForeignConversatio
 
 def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
+
+
+def _whole(value: Any) -> int | None:
+    """None for what no column holds; it stays in what is told of the row."""
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_whole and abs(value) < 1 << 63 else None
 
 
 def _flat(messages: list[Any]) -> list[Any]:
@@ -103,9 +116,12 @@ def _message(given: Any, place: int) -> dict[str, Any]:
 
 def _user_calls(given: list[Any]) -> list[CallByUser]:
     results = {
-        m.get("id"): m
+        m["id"]: m
         for m in given
-        if isinstance(m, Mapping) and m.get("role") == "tool" and m.get("requestor") == "user"
+        if isinstance(m, Mapping)
+        and m.get("role") == "tool"
+        and m.get("requestor") == "user"
+        and isinstance(m.get("id"), str)
     }
     found, turn = [], 0
     for place, message in enumerate(given):
@@ -116,7 +132,7 @@ def _user_calls(given: list[Any]) -> list[CallByUser]:
             what = f"message {place}"
             for one in list_of(message["tool_calls"], f"tool_calls of {what}", "bad_call"):
                 call = call_of(one, what)
-                result = results.get(call.get("id"))
+                result = results.get(call.get("id", ""))
                 told = None if result is None else result.get("content")
                 is_text = told is None or isinstance(told, str)
                 observation = told if is_text else json_text(told, f"the result of {what}")

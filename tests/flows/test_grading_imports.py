@@ -1,7 +1,10 @@
-"""Imported conversations through grading, the judge's trial, curation and exports."""
+"""Imported conversations through grading, the judge's trial, curation, exports and a training
+step."""
 
 import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +13,7 @@ import pytest
 from flows.runtime.open_run import open_run
 from offline_llm.app import create_app
 from offline_llm.settings.settings import OfflineSettings
+from records.digest import canonical_json
 from records.errors import ConfigError
 from records.store.dataset import Dataset
 from synth.curation.stages import CurationStage
@@ -19,8 +23,10 @@ from synth.judging.config import GradeConfig
 from synth.judging.stages import CalibrationStage, GradingStage
 from synth.publish.report import report_html
 from tests.offline_llm.test_same_request import served
-from tests.synth.importing.examples import FOUND, call, lines, openai
+from tests.synth.importing.examples import call, lines, openai
+from tests.trainer.configs import small
 from trainer.data.sources import CorpusConfig, samples_of
+from trainer.training.metrics import read_metrics
 
 pytestmark = pytest.mark.slow
 
@@ -64,41 +70,81 @@ SELECT accepted, drop_reason, decided_by, attributed_to FROM trajectories
 ORDER BY messages->>'$[1].content'"""
 
 
-def test_imported_conversations_are_judged_curated_exported_and_learnt(tmp_path: Path) -> None:
-    file = lines(tmp_path / "f.jsonl", rows())
-    import_trajectories(TrajectoryImport(files=(str(file),), license="MIT"), tmp_path / "d")
-    by_rule = graded(tmp_path / "d")
-    faults = [
-        (False, "failed_fit", "code", "agent"),
-        (False, "failed_turns", "code", "agent"),
-        (False, "failed_truth", "code", "agent"),
-    ]
-    assert decisions(by_rule) == [(True, None, "code", None)] * 3 + faults
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    """Imported, judged by rule and then by a model at an endpoint, and curated."""
+    folder = tmp_path_factory.mktemp("judged")
+    file = lines(folder / "f.jsonl", rows())
+    import_trajectories(TrajectoryImport(files=(str(file),), license="MIT"), folder / "d")
+    by_rule = graded(folder / "d")
+    assert decisions(by_rule) == [(True, None, "code", None)] * 3 + FAULTS
     with pytest.raises(ConfigError, match="code_alone"):
-        export_dataset(by_rule, tmp_path / "none")
+        export_dataset(by_rule, folder / "none")
     with served(create_app(OfflineSettings())) as url:
         hosted = {"all": {"base_url": url, "models": ["offline-model"]}}
-        by_model = graded(tmp_path / "d", roles=hosted)
-    assert decisions(by_model)[3:] == faults
-    heard = [row for row in by_model.rows("curation") if row["decided_by"] == "code_and_judge"]
-    accepted = [row for row in heard if row["accepted"]]
-    assert accepted
-    split = {row["trajectory_id"]: row["split"] for row in by_model.rows("trajectories")}
-    written = export_dataset(by_model, tmp_path / "x", format="openai", include_heldout=True)
-    learnt = list(samples_of(CorpusConfig(path=str(tmp_path / "d")), "sft"))
-    assert sum(written.rows.values()) == len(learnt) == len(accepted)
-    assert {sample.split for sample in learnt} <= set(split.values())
-    exported = [
-        json.loads(line)
-        for path in sorted((tmp_path / "x").glob("*.jsonl"))
-        for line in path.read_text().splitlines()
-    ]
-    assert {row["messages"][3]["content"] for row in exported} == {FOUND}
-    assert "imported" in report_html(by_model)
-    again = tmp_path / "again.jsonl"
-    again.write_text("".join(json.dumps(row) + "\n" for row in exported))
-    report = import_trajectories(TrajectoryImport(files=(str(again),)), tmp_path / "d2")
-    assert report.added == len(accepted)
-    back = Dataset.open(tmp_path / "d2").rows("trajectories")
-    stored = {row["trajectory_id"] for row in by_model.rows("trajectories")}
-    assert {row["trajectory_id"] for row in back} <= stored
+        return graded(folder / "d", roles=hosted)
+
+
+FAULTS = [
+    (False, "failed_fit", "code", "agent"),
+    (False, "failed_turns", "code", "agent"),
+    (False, "failed_truth", "code", "agent"),
+]
+
+
+def accepted_in(dataset: Dataset) -> set[str]:
+    heard = [row for row in dataset.rows("curation") if row["decided_by"] == "code_and_judge"]
+    return {row["trajectory_id"] for row in heard if row["accepted"]}
+
+
+def test_imported_conversations_are_judged_curated_and_shown(judged: Dataset) -> None:
+    assert decisions(judged)[3:] == FAULTS
+    assert accepted_in(judged)
+    assert "imported" in report_html(judged)
+
+
+@pytest.mark.parametrize("form", ["openai", "trl", "hf"])
+def test_what_is_exported_comes_back_as_the_same_conversations(
+    form: Any, judged: Dataset, tmp_path: Path
+) -> None:
+    written = export_dataset(judged, tmp_path / "x", format=form, include_heldout=True)
+    accepted = accepted_in(judged)
+    assert sum(written.rows.values()) == len(accepted)
+    files = sorted(str(p) for p in (tmp_path / "x").rglob("*") if p.suffix in ENDINGS)
+    report = import_trajectories(TrajectoryImport(files=tuple(files)), tmp_path / "back")
+    assert (report.formats, report.refused.total()) == ({"openai": len(accepted)}, 0)
+    back = Dataset.open(tmp_path / "back").rows("trajectories")
+    stored = [r for r in judged.rows("trajectories") if r["trajectory_id"] in accepted]
+    assert sorted(map(said, back)) == sorted(map(said, stored))
+    assert {row["trajectory_id"] for row in back} == accepted
+
+
+ENDINGS = (".jsonl", ".parquet")
+
+
+def said(row: dict[str, Any]) -> str:
+    """Messages and tools, with the values of arguments."""
+    messages = json.loads(json.dumps(row["messages"]))
+    for call_ in (c for m in messages for c in m.get("tool_calls", ())):
+        call_["function"]["arguments"] = json.loads(call_["function"]["arguments"])
+    return canonical_json([messages, row["tools"]])
+
+
+def test_a_model_takes_a_step_on_imported_conversations(judged: Dataset, tmp_path: Path) -> None:
+    shape = small(vocab_size=320, max_positions=4096).model_dump(exclude={"yarn"})
+    told = "\n".join(f"{k} = {json.dumps(v)}" for k, v in shape.items() if v is not None)
+    (tmp_path / "run.toml").write_text(
+        f'out = "{tmp_path / "run"}"\nsteps = 1\n[data]\nbatch_rows = 2\nmicro_rows = 1\n'
+        f'sources = [{{path = "{judged.root}"}}]\n[shape]\n{told}\n'
+    )
+    command = [sys.executable, "-m", "trainer", "sft", str(tmp_path / "run.toml")]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    split = {row["trajectory_id"]: row["split"] for row in judged.rows("trajectories")}
+    learnt = [key for key in accepted_in(judged) if split[key] == "train"]
+    assert learnt
+    assert ran.stdout.startswith(f"rows: {len(learnt)} learnt from")
+    [step] = read_metrics(tmp_path / "run")
+    assert step["loss"] > 0
+    samples = list(samples_of(CorpusConfig(path=str(judged.root)), "sft"))
+    assert len(samples) == len(accepted_in(judged))

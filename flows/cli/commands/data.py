@@ -26,10 +26,11 @@ def sql(
     """Run one SQL query (DuckDB) over the dataset's tables, and print the rows.
 
     Every table is a view: trajectories (with `accepted` of the newest curation), tool_calls,
-    imports, tasks, agents, personas, tools, proposals, domains, verdicts, calibration, labels,
-    curation, contaminations, rephrasings (with the newest decision), rephrasing_measurements,
-    rephrasing_gates, rephrasing_verdicts, rephrasing_calibration, rephrasing_decisions, llm_calls,
-    stages, runs, timings, and the readers' views sft, preferences, rl and pretrain. Try
+    simulations, imports, tasks, difficulty, agents, personas, tools, proposals, server_starts,
+    server_goals, domains, verdicts, calibration, labels, curation, contaminations,
+    embedded_passages, rephrasings (with the newest decision), rephrasing_measurements,
+    rephrasing_gates, rephrasing_verdicts, rephrasing_calibration, rephrasing_decisions, selection,
+    llm_calls, stages, runs, timings, and the readers' views sft, preferences, rl and pretrain. Try
     `synth sql "show tables"`.
 
     Parameters
@@ -336,6 +337,7 @@ def replay(
     import asyncio
 
     from flows.runtime.settings import open_dataset
+    from records.tables.task_tables import IMPORTED
     from synth.episode.replay import replay as replay_trajectory
     from synth.pipeline.config import RunConfig
     from synth.pipeline.config_files import recorded_config
@@ -344,9 +346,14 @@ def replay(
 
     store = open_dataset(dataset)
     full = full_id(store, trajectory_id)
-    rows = store.rows("trajectories", ["trajectory_id", "run_id"])
-    run_id = next(row["run_id"] for row in rows if row["trajectory_id"] == full)
-    config = recorded_config(store, run_id)
+    rows = store.rows("trajectories", ["trajectory_id", "run_id", "variant"])
+    row = next(row for row in rows if row["trajectory_id"] == full)
+    if row["variant"] == IMPORTED:
+        raise ConfigError(
+            f"{full} was imported: its calls were made elsewhere, and nothing here can execute "
+            f"them again; synth view {full} shows them"
+        )
+    config = recorded_config(store, row["run_id"])
     assert isinstance(config, RunConfig), "trajectories come from pipelines"
     environment, episode = catalogue_of(store, config), config.rollouts.episode
     found = asyncio.run(replay_trajectory(store, full, environment, episode, cassette=cassette))

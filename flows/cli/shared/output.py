@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 UNCUT = 1_000_000
@@ -12,6 +12,12 @@ UNCUT = 1_000_000
 def say(line: str) -> None:
     """A line for the person at the terminal."""
     print(line, file=sys.stderr, flush=True)  # noqa: T201
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Reasons with their numbers, the most frequent first."""
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{key.replace('_', ' ')} {count}" for key, count in ordered)
 
 
 def print_rows(names: Sequence[str], rows: Iterable[Sequence[Any]], *, json_: bool) -> None:

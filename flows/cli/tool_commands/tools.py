@@ -2,10 +2,10 @@
 
 from cyclopts import App
 
-from flows.cli.commands.imports import import_
 from flows.cli.tool_commands import catalogue as cli_catalogue
 from flows.cli.tool_commands.evolve import evolve
 from flows.cli.tool_commands.export_mcp import export_mcp
+from flows.cli.tool_commands.imports import import_
 
 
 def register(app: App) -> None:

@@ -1,10 +1,12 @@
 """`synth sql --views`: the views of a dataset in any DuckDB, wherever that is started."""
 
+import re
 from pathlib import Path
 
 import duckdb
 import pytest
 
+from flows.cli.commands.data import sql
 from flows.cli.main import run
 from records.store.dataset import Dataset
 from tests.synth.small_dataset import trajectory, write_dataset
@@ -35,6 +37,12 @@ def test_the_views_work_from_another_folder(
         other.execute(statements)
         for query in ("SELECT trajectory_id FROM sft", "SHOW TABLES", "FROM trajectories"):
             assert other.execute(query).fetchall() == ours.execute(query).fetchall()
+
+
+def test_the_help_names_every_view(dataset: Dataset) -> None:
+    with dataset.connect() as db:
+        there = {name for (name,) in db.execute("SHOW TABLES").fetchall()}
+    assert there - set(re.findall(r"\w+", str(sql.__doc__))) == set()
 
 
 @pytest.mark.parametrize("words", [[], ["select 1", "--views"], ["--views", "--json"]])

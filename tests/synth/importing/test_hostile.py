@@ -65,6 +65,9 @@ REFUSED: list[tuple[Any, str]] = [
     (toucan_selection(messages='[{"role": "tool_call", "content": "__import__(1)"}]'), "bad_call"),
     (toucan(messages=None), "no_messages"),
     (simulation(messages=[{**SAYS, "is_audio": True}]), "not_text"),
+    (simulation(id="\ud800"), "not_utf8"),
+    (messages(USER, {**SAYS, "tool_calls": [{"name": "a", "parameters": {"b": 1}}]}), "bad_call"),
+    ({"run_id": "r", "schema_version": 2, "messages": [USER, SAYS]}, "dataset_row"),
 ]
 
 
@@ -81,10 +84,37 @@ def test_every_bad_row_has_its_reason_and_the_good_one_comes_in(tmp_path: Path) 
 def test_bytes_that_are_no_text_and_numbers_that_are_none(tmp_path: Path) -> None:
     good = json.dumps(openai()).encode()
     bad = [b'{"messages": "\xff"}', b'{"messages": NaN}', b"[" * 100_000, b'{"a": 1', b"\x00"]
-    (tmp_path / "f.jsonl").write_bytes(b"\xef\xbb\xbf" + b"\n".join([good, *bad]))
+    (tmp_path / "f.jsonl").write_bytes(b"\xef\xbb\xbf" + b"\n".join([good, *bad, b""]))
     report = take(tmp_path / "d", tmp_path / "f.jsonl")
     assert report.added == 1
     assert report.refused == {"not_utf8": 1, "not_json": 4}
+    assert report.listed[3].words == (
+        "it is no JSON: Expecting ',' delimiter at character 9, in '{\"a\": 1\\n'"
+    )
+
+
+def test_lines_that_are_cut_off_give_what_was_whole(tmp_path: Path) -> None:
+    file = lines(tmp_path / "f.jsonl", [openai(), sharegpt()])
+    file.write_text(file.read_text()[:-20])
+    [refusal] = take(tmp_path / "d", file).listed
+    assert (refusal.place, refusal.reason) == ("line 2", "cut_off")
+    whole = tmp_path / "whole.jsonl"
+    whole.write_text(json.dumps(openai()))  # no line end: nothing is missing
+    assert take(tmp_path / "d2", whole).added == 1
+
+
+def test_every_refused_row_has_a_place_of_its_own(tmp_path: Path) -> None:
+    """In a list on one line, and in files of one name: a row that shared its place would be missing
+    in the accounts."""
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "f.json").write_text(json.dumps([{"x": 1}, {"x": 2}, {"y": 1}]))
+    report = take(tmp_path / "d", tmp_path / "a", tmp_path / "b")
+    assert [r.place for r in report.listed] == [f"row {n}, line 1" for n in (1, 2, 3)] * 2
+    row = only(tmp_path / "d", "stages")
+    assert (row["requested"], row["dropped"], len(row["details"])) == (6, 6, 6)
+    assert take(tmp_path / "d", tmp_path / "a", tmp_path / "b").refused.total() == 6
+    assert len(Dataset.open(tmp_path / "d").commits()) == 1
 
 
 def test_a_list_that_is_cut_off_gives_what_was_whole(tmp_path: Path) -> None:
@@ -99,6 +129,24 @@ def test_results_of_tau2_that_are_cut_off_give_what_was_whole(tmp_path: Path) ->
     (tmp_path / "f.json").write_text(text[:-100])
     report = take(tmp_path / "d", tmp_path / "f.json")
     assert (report.formats, report.refused) == ({"tau2": 1}, {"cut_off": 1})
+
+
+def test_a_file_that_cannot_be_read_costs_the_others_nothing(tmp_path: Path) -> None:
+    good = {"a.jsonl": openai(), "z.jsonl": sharegpt()}
+    for name, row in good.items():
+        lines(tmp_path / name, [row])
+    bad = ("b.parquet", "c.jsonl.gz", "d.json.gz", "e.jsonl.zst")
+    for name in bad:
+        (tmp_path / name).write_bytes(b"none of these")
+    file = tmp_path / "f.json.gz"  # one object, so it is read to its end before the rows are
+    packed = gzip.compress(json.dumps(results(*map(simulation, range(300)))).encode())
+    file.write_bytes(packed[: len(packed) * 2 // 3])
+    report = take(tmp_path / "d", tmp_path)
+    told = {Path(r.path).name: r.place for r in report.listed if r.reason == "unreadable"}
+    assert told.keys() == {*bad, file.name}
+    assert {told[name] for name in bad} == {"the file"}
+    assert {"openai", "sharegpt", "tau2"} == report.formats.keys()
+    assert 0 < report.formats["tau2"] < 300
 
 
 @pytest.mark.parametrize("ending", ["jsonl.gz", "parquet"])
@@ -176,6 +224,51 @@ def test_results_belong_to_their_calls_whatever_ids_the_file_has(tmp_path: Path)
         assert [row["error_code"] for row in made] == ["no_result"] * (name == "unanswered") or (
             is_sound
         ), name
+
+
+@pytest.mark.parametrize(
+    ("content", "observation"),
+    [
+        ([], "[]"),
+        ([{"type": "boat", "name": "Heron"}], '[{"type":"boat","name":"Heron"}]'),
+        ([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}], "a\nb"),
+        ({"free": True}, '{"free":true}'),
+        (17, "17"),
+        (None, ""),
+    ],
+)
+def test_a_result_may_be_any_value(content: Any, observation: str, tmp_path: Path) -> None:
+    row = openai()
+    row["messages"][3]["content"] = content
+    take(tmp_path / "d", lines(tmp_path / "f.jsonl", [row]))
+    assert only(tmp_path / "d", "tool_calls")["observation"] == observation
+
+
+@pytest.mark.parametrize(
+    ("arguments", "stored", "code"),
+    [
+        ({"name": "Heron"}, {"name": "Heron"}, None),
+        ('{"name": "Heron"}', {"name": "Heron"}, None),
+        ('"{\\"name\\": 1}"', '"{\\"name\\": 1}"', "invalid_arguments"),
+        ('{"name": "\\ud800"}', '{"name": "\\ud800"}', "invalid_arguments"),
+        ('{"name": 1e999}', '{"name": 1e999}', "invalid_arguments"),
+        ([1], "[1]", "invalid_arguments"),
+        (None, {}, "invalid_arguments"),
+        ("", {}, "invalid_arguments"),
+    ],
+)
+def test_arguments_come_in_as_text_or_value_and_are_never_lost(
+    arguments: Any, stored: Any, code: str | None, tmp_path: Path
+) -> None:
+    row = openai()
+    row["messages"][2]["tool_calls"][0]["function"]["arguments"] = arguments
+    take(tmp_path / "d", lines(tmp_path / "f.jsonl", [row]))
+    made = only(tmp_path / "d", "tool_calls")
+    assert (made["arguments"], made["error_code"]) == (stored, code)
+    kept = only(tmp_path / "d")["messages"][2]["tool_calls"][0]["function"]["arguments"]
+    assert isinstance(kept, str)
+    if isinstance(arguments, str):
+        assert kept == arguments
 
 
 def test_calls_are_held_against_the_tools(tmp_path: Path) -> None:

@@ -96,6 +96,19 @@ def test_the_messages_of_a_fine_tuning_line_are_kept_as_they_are(tmp_path: Path)
     assert only(tmp_path / "d")["messages"] == want
 
 
+@pytest.mark.parametrize("flag", [{"weight": 0}, {"train": False}, {"loss": False}])
+def test_what_its_author_takes_out_of_the_loss_stays_out(
+    flag: dict[str, Any], tmp_path: Path
+) -> None:
+    row = openai()
+    row["messages"][2] |= flag
+    row["messages"][4] |= {"weight": 1, "train": True}
+    take(tmp_path / "d", lines(tmp_path / "f.jsonl", [row]))
+    assert [m.get("weight") for m in only(tmp_path / "d")["messages"]] == [None] * 2 + [0] + [
+        None
+    ] * 2
+
+
 def test_calls_that_follow_one_another_are_one_turn_and_answered_in_order(tmp_path: Path) -> None:
     take(tmp_path / "d", lines(tmp_path / "f.jsonl", [toucan_selection()]))
     messages = only(tmp_path / "d")["messages"]
@@ -205,6 +218,15 @@ def test_structures_of_parquet_lose_the_nulls_that_arrow_fills_in(tmp_path: Path
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
 
 
+def test_a_conversation_is_the_same_however_its_arguments_are_written(tmp_path: Path) -> None:
+    forms = ('{"name": "Heron", "age": 3}', '{"age":3,"name":"Heron"}', {"name": "Heron", "age": 3})
+    rows = [openai() for _ in (*forms, None)]
+    for row, arguments in zip(rows, (*forms, '{"name": "Heron", "age": 4}'), strict=True):
+        row["messages"][2]["tool_calls"][0]["function"]["arguments"] = arguments
+    report = take(tmp_path / "d", lines(tmp_path / "f.jsonl", rows))
+    assert (report.added, report.repeated) == (2, 2)
+
+
 def test_importing_again_commits_nothing(tmp_path: Path) -> None:
     file = lines(tmp_path / "f.jsonl", [*many(5), {"x": 1}, openai(), openai()])
     first = take(tmp_path / "d", file)
@@ -263,10 +285,8 @@ def test_the_accounts_name_every_refused_row_with_file_and_line(tmp_path: Path) 
     row = only(tmp_path / "d", "stages")
     assert (row["requested"], row["kept"], row["dropped"]) == (3, 1, 2)
     assert row["reasons"] == {"not_json": 1, "unknown_shape": 1}
-    assert sorted(words[:17] for words in row["details"].values()) == [
-        "f.jsonl, line 3: ",
-        "f.jsonl, line 4: ",
-    ]
+    told = sorted(words.removeprefix(str(file))[:10] for words in row["details"].values())
+    assert told == [", line 3: ", ", line 4: "]
 
 
 def test_names_become_those_that_models_write_everywhere(tmp_path: Path) -> None:
@@ -290,6 +310,44 @@ def test_names_become_those_that_models_write_everywhere(tmp_path: Path) -> None
 
 
 def test_a_path_without_files_is_refused_before_a_dataset_is_made(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"holds no \.parquet, \.jsonl, \.json file"):
-        take(tmp_path / "d", tmp_path / "nothing")
+    (tmp_path / "notes.txt").write_text("x")
+    for name, words in (
+        ("nothing", "there is no such file or folder"),
+        ("*.jsonl", "there is no such file or folder"),
+        ("notes.txt", r"holds no \.parquet, \.jsonl, \.json file"),
+    ):
+        with pytest.raises(ConfigError, match=words):
+            take(tmp_path / "d", tmp_path / name)
+    file = lines(tmp_path / "f.jsonl", [openai()])
+    with pytest.raises(ConfigError, match="license = 'my own' is no SPDX id"):
+        take(tmp_path / "d", file, license="my own")
     assert not (tmp_path / "d").exists()
+
+
+def test_attempts_that_were_shown_other_tools_are_of_another_task_in_any_order(
+    tmp_path: Path,
+) -> None:
+    files = []
+    for number, tools in enumerate(({}, {"look_out": {"doc": "Look.", "params": {}}})):
+        file = tmp_path / f"r{number}.json"
+        made = results(simulation(number), simulation(number + 2), tool_defs=tools)
+        file.write_text(json.dumps(made))
+        files.append(file)
+    take(tmp_path / "a", *files)
+    take(tmp_path / "b", *reversed(files))
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+    dataset = Dataset.open(tmp_path / "a")
+    of = {row["task_id"]: row["agent_id"] for row in dataset.rows("tasks")}
+    assert len(of) == 2
+    attempts = dataset.rows("trajectories")
+    assert all(of[row["task_id"]] == row["agent_id"] for row in attempts)
+    assert len({row["split"] for row in attempts}) == 1
+
+
+def test_rows_that_say_how_they_ended_are_simulations_only_without_tools(tmp_path: Path) -> None:
+    """As rows of the export `hf` say it."""
+    told = {"task_id": "t", "termination_reason": "user_done"}
+    file = lines(tmp_path / "f.jsonl", [openai(**told), simulation()])
+    assert take(tmp_path / "d", file).formats == {"openai": 1, "tau2": 1}
+    tools = [row["tools"] for row in Dataset.open(tmp_path / "d").rows("trajectories")]
+    assert TOOLS in tools
