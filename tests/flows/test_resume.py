@@ -115,7 +115,9 @@ def test_kill_9_under_prefect_leaves_one_server_which_the_next_command_stops(
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT")}
     environment |= {"PYTHONPATH": str(ROOT), "SYNTH_PREFECT_HOME": str(tmp_path / "prefect")}
     command = [sys.executable, "-m", "flows.cli.main", "demo", "--dataset", "d"]
-    command += ["--set", "num_tasks=24", "--set", "concurrency=2", "--set", "shard_size=4"]
+    command += ["--set", "num_tasks=12", "--set", "concurrency=2", "--set", "shard_size=2"]
+    command += ["--set", 'domains=["clinic_desk", "web_shop"]', "--set", "servers=[]"]
+    command += ["--set", "code=[]"]
     process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
     plan = tmp_path / "d" / "plans"
     deadline = time.monotonic() + 120
