@@ -65,7 +65,8 @@ def test_killed_between_writes_it_goes_on_to_the_same_rows(
     whole, points = undisturbed
     expected = content_of(whole)
     for kill_at in spread(points, KILLS, seed=5):
-        assert run(run_rephrase, folder := tmp_path / f"at-{kill_at}", kill_at=kill_at).killed
+        folder = tmp_path / f"at-{kill_at}"
+        assert run(run_rephrase, folder, kill_at=kill_at).killed
         assert not run(run_rephrase, folder).killed
         assert content_of(folder) == expected, f"killed at point {kill_at}"
         requests, different = paid(folder)
