@@ -266,7 +266,7 @@ def provider() -> Iterator[Server]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.scale), 4])
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.scale), 5])
 def test_killed_between_any_two_writes_it_goes_on_and_pays_nothing_twice(
     step: int, provider: Server, tmp_path: Path
 ):

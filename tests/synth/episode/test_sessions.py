@@ -265,7 +265,7 @@ def test_a_later_conversation_is_kept_with_its_episode(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.scale), 4])
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.scale), 5])
 def test_killed_between_any_two_writes_nothing_is_paid_twice(step: int, tmp_path: Path) -> None:
     def reply(_: int, body: dict[str, Any]) -> dict[str, Any]:
         """An agent that tries again until a call goes well."""

@@ -37,11 +37,10 @@ def check_paid_once(folder: Path, server: DoubleServer) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.scale), 4])
-def test_killed_anywhere_nothing_is_paid_twice(step: int, tmp_path: Path) -> None:
+def test_killed_anywhere_nothing_is_paid_twice(tmp_path: Path) -> None:
     batches = BatchDouble()
     with serve(OPENAI, faults=[batches]) as server:
-        for killed in killed_everywhere(work, tmp_path, server.url, LIMIT, step=step):
+        for killed in killed_everywhere(work, tmp_path, server.url, LIMIT):
             run(work, killed, server.url, LIMIT)
             check_paid_once(killed, server)
             server.answered.clear()
