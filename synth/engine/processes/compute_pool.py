@@ -13,8 +13,8 @@ from records.errors import TransientError
 from records.processes import end_with_parent
 
 # each process imports this module, and so nothing of the engine, whose client takes a second
-Given = TypeVar("Given")
-Made = TypeVar("Made")
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 class ComputePool:
@@ -25,7 +25,7 @@ class ComputePool:
         self._processes = processes or len(os.sched_getaffinity(0))
         self._pool = self._new_pool()
 
-    async def run(self, work: Callable[[Given], Made], given: Given) -> Made:
+    async def run(self, work: Callable[[T], U], given: T) -> U:
         """`work(given)` in one of the processes. Raises TransientError if that dies."""
         pool = self._pool
         try:
