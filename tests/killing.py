@@ -16,6 +16,7 @@ import builtins
 import io
 import multiprocessing
 import os
+import random
 import signal
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -103,6 +104,13 @@ def killed_everywhere(
             return
         yield folder
         kill_at += step
+
+
+def spread(points: int, kills: int, *, seed: int) -> list[int]:
+    """Points at which to kill: one drawn in each of `kills` equal parts of a run of `points`, but
+    for its last twentieth, since no two runs have quite as many."""
+    rng, part = random.Random(seed), points * 19 // 20 // kills
+    return [rng.randint(1, part) + part * i for i in range(kills)]
 
 
 class _Watch:

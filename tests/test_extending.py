@@ -29,7 +29,7 @@ PAGE = (ROOT / "docs" / "extending.md").read_text()
 FENCED = re.findall(r"^```(\w+) ?(\S*)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 FILES = {name: text for _, name, text in FENCED if name}
 COMMANDS = [line for kind, _, text in FENCED if kind == "sh" for line in text.splitlines()]
-MORE = ["num_tasks=60"]
+MORE = ["num_tasks=36"]
 """Than on the page: one task in twelve asks for what the policy forbids."""
 PERSONAS = tomllib.loads(FILES["my_run.toml"])["personas"]
 

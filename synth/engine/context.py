@@ -5,6 +5,7 @@ The run's own process has one, and so has every process that makes shards for it
 
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Generic, TypeVar
 
 from records.store.dataset import Dataset
@@ -46,8 +47,9 @@ class RunContext(Generic[ConfigT]):
         """Nothing new starts. The first reason counts."""
         self.stop_reason = self.stop_reason or error
 
-    @property
+    @cached_property
     def run_id(self) -> str:
+        """A digest of all settings, asked for at every shard and request."""
         return self.config.run_id
 
     def ids_of(self, stage: str) -> Sequence[str]:

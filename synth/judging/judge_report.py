@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import duckdb
+
 from records.settings import renamed_settings
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
@@ -102,15 +104,19 @@ class JudgeReport:
 
 def judge_report(dataset: Dataset, grading_id: str | None = None) -> JudgeReport:
     """Of a grading, or of the one that counts for most trajectories."""
-    if grading_id is None:
-        with dataset.connect() as db:
+    with dataset.connect() as db:  # one for all questions: its views take a tenth of a second
+        if grading_id is None:
             found = db.execute(_GRADING).fetchone()
-        grading_id = found[0] if found else None
-    if grading_id is None:
-        nothing = JudgeCosts(0.0, 0.0, 0.0)
-        return JudgeReport(None, [], rates_of(()), None, 0, Shared(), False, nothing, None)
+            grading_id = found[0] if found else None
+        if grading_id is None:
+            nothing = JudgeCosts(0.0, 0.0, 0.0)
+            return JudgeReport(None, [], rates_of(()), None, 0, Shared(), False, nothing, None)
+        labels, in_view = label_rates(db, grading_id), labels_in_view(db, grading_id)
+        shared = shared_labels(db).get(JUDGED, Shared())
+        costs, panel = judge_costs(db, grading_id), panel_agreement(db, grading_id)
+        findings = findings_of(db, grading_id)
     rows, minimum = trials(dataset, grading_id), _minimum_quality(dataset)
-    table, labels = as_table(rows, minimum), label_rates(dataset, grading_id)
+    table = as_table(rows, minimum)
     for kind, rates in labels.items():
         line = {"who": "judge, by people's labels", "kind": kind, "judge_status": None}
         table.append(line | rates.row())
@@ -122,20 +128,19 @@ def judge_report(dataset: Dataset, grading_id: str | None = None) -> JudgeReport
         rates,
         status,
         by_people.num_fine + by_people.num_failures,
-        shared_labels(dataset).get(JUDGED, Shared()),
+        shared,
         by_people.is_calibrated,
-        judge_costs(dataset, grading_id),
+        costs,
         warning_of(status, rates),
-        panel=panel_agreement(dataset, grading_id),
-        num_in_view=labels_in_view(dataset, grading_id)[JUDGED],
-        findings=findings_of(dataset, grading_id),
+        panel=panel,
+        num_in_view=in_view[JUDGED],
+        findings=findings,
     )
 
 
-def findings_of(dataset: Dataset, grading_id: str) -> dict[str, int]:
+def findings_of(db: duckdb.DuckDBPyConnection, grading_id: str) -> dict[str, int]:
     """The judge's findings on the statements that it was asked about, counted."""
-    with dataset.connect() as db:
-        return dict(db.execute(_FINDINGS, [grading_id, TRUTH]).fetchall())
+    return dict(db.execute(_FINDINGS, [grading_id, TRUTH]).fetchall())
 
 
 def trial_text(table: Sequence[Row]) -> str:
@@ -180,18 +185,17 @@ def _of(num: int, passed: int, interval: tuple[float, float] | None) -> tuple[st
 _COUNTED_OUT = ("num_no_place", "num_not_written", "num_not_confirmed")
 
 
-def judge_costs(dataset: Dataset, grading_id: str) -> JudgeCosts:
+def judge_costs(db: duckdb.DuckDBPyConnection, grading_id: str) -> JudgeCosts:
     """What a grading's judge cost, its trial apart, and the rollouts that it judged."""
-    with dataset.connect() as db:
-        [found] = db.execute(_COSTS, [grading_id]).fetchall()
+    [found] = db.execute(_COSTS, [grading_id]).fetchall()
     return JudgeCosts(*found)
 
 
 def calibrated_gradings(dataset: Dataset) -> list[str]:
     """Gradings whose judge may be called calibrated."""
     with dataset.connect() as db:
-        ids = [i for (i,) in db.execute(_GRADINGS).fetchall()]
-    return [i for i in ids if label_rates(dataset, i).get(JUDGED, rates_of(())).is_calibrated]
+        rates = {i: label_rates(db, i) for (i,) in db.execute(_GRADINGS).fetchall()}
+    return [i for i, own in rates.items() if own.get(JUDGED, rates_of(())).is_calibrated]
 
 
 JUDGE_MARK = """CASE WHEN t.judge_status != 'measured' THEN t.judge_status

@@ -289,25 +289,24 @@ def _problem(cells: Mapping[str, Any], known: _Known) -> str | None:
     return None
 
 
-def label_rates(dataset: Dataset, grading_id: str) -> dict[str, Rates]:
+def label_rates(db: duckdb.DuckDBPyConnection, grading_id: str) -> dict[str, Rates]:
     """The judge of a grading against people's labels, by kind. Each criterion of a trajectory
     counts once, however many labelled it: by what most of them say, `unsure` left out; a tie counts
     for nothing."""
-    found = _voted(dataset, grading_id)
+    found = _voted(db, grading_id)
     kinds = sorted({kind for kind, *_ in found})
     return {
         k: rates_of((label, passed) for kind, label, passed, _ in found if kind == k) for k in kinds
     }
 
 
-def labels_in_view(dataset: Dataset, grading_id: str) -> Counter[str]:
+def labels_in_view(db: duckdb.DuckDBPyConnection, grading_id: str) -> Counter[str]:
     """How many of what `label_rates` counts only people labelled who had the verdict in view."""
-    return Counter(kind for kind, *_, in_view in _voted(dataset, grading_id) if in_view)
+    return Counter(kind for kind, *_, in_view in _voted(db, grading_id) if in_view)
 
 
-def _voted(dataset: Dataset, grading_id: str) -> list[tuple[str, bool, bool, bool]]:
-    with dataset.connect() as db:
-        return db.execute(_AGREEMENT, [grading_id]).fetchall()
+def _voted(db: duckdb.DuckDBPyConnection, grading_id: str) -> list[tuple[str, bool, bool, bool]]:
+    return db.execute(_AGREEMENT, [grading_id]).fetchall()
 
 
 class Shared(NamedTuple):
@@ -318,10 +317,9 @@ class Shared(NamedTuple):
     """Those on which all of them say the same."""
 
 
-def shared_labels(dataset: Dataset) -> dict[str, Shared]:
+def shared_labels(db: duckdb.DuckDBPyConnection) -> dict[str, Shared]:
     """How well people agree with one another, by kind."""
-    with dataset.connect() as db:
-        return {kind: Shared(n, agreed) for kind, n, agreed in db.execute(_SHARED).fetchall()}
+    return {kind: Shared(n, agreed) for kind, n, agreed in db.execute(_SHARED).fetchall()}
 
 
 def _added_words(dataset: Dataset) -> dict[str, str]:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, Literal
 
+import duckdb
+
 from records.config import Config
 from records.model_names import OFFLINE_MODEL, todays
 from records.store.dataset import Dataset
@@ -148,15 +150,14 @@ def decided(by_member: Sequence[Sequence[Row]], rule: PanelRule) -> list[Row]:
     return chosen
 
 
-def panel_agreement(dataset: Dataset, grading_id: str) -> list[Row]:
+def panel_agreement(db: duckdb.DuckDBPyConnection, grading_id: str) -> list[Row]:
     """How often two members of a grading's panel agree, a row for each criterion and pair of
     models: `num` trajectories that both judged, `agreed` with equal verdicts, `share` in [0, 1],
     and `kappa`, None where chance alone explains everything. Empty without a panel.
 
     In order, a later member sees only what an earlier one was not sure of.
     """
-    with dataset.connect() as db:
-        found = db.execute(_MEMBERS, [grading_id, f"{MEMBER}%"]).fetchall()
+    found = db.execute(_MEMBERS, [grading_id, f"{MEMBER}%"]).fetchall()
     by_trajectory: defaultdict[tuple[str, str], list[tuple[str, bool]]] = defaultdict(list)
     for trajectory_id, criterion_id, checked_by, passed in found:
         member = checked_by.removeprefix(MEMBER)

@@ -38,7 +38,8 @@ def small_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def refusal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Synth:
-    """As `synth`, in this process, for what is refused before anything heavy is imported."""
+    """As `synth`, in this process, which has imported what a new one would take seconds for: what
+    is refused, and commands that read."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
 

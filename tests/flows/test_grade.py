@@ -139,12 +139,12 @@ def test_a_change_of_a_criterion_that_is_nowhere_is_refused(copied: Path) -> Non
 
 @pytest.mark.slow
 def test_the_command_grades_and_prints_the_trial(
-    prefect_url: str, synth: Synth, copied: Path
+    prefect_url: str, synth: Synth, refusal: Synth, copied: Path
 ) -> None:
     done = synth("grade", str(copied), "--judge-model", "offline-model-exact", "--json")
     assert done.returncode == 0, done.stderr
     table = json.loads(done.stdout)  # empty where so small a run has nothing to try a judge with
     assert all({"kind", "fpr", "tpr", "kappa"} <= row.keys() for row in table)
-    wrong = synth("grade", str(copied), "--set", "judging.perturbed_share=2")
+    wrong = refusal("grade", str(copied), "--set", "judging.perturbed_share=2")
     assert wrong.returncode == 2
     assert "judging.perturbed_share = 2" in wrong.stderr

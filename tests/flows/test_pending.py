@@ -3,8 +3,10 @@ twice."""
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -15,9 +17,13 @@ from tests.flows.endpoint_work import Endpoint, about, at, first_of, newest_end,
 from tests.flows.pending_work import down_file, run_short
 from tests.flows.pipeline_work import content_of
 from tests.killing import run as harness
+from tests.killing import spread
 from tests.synth.llm.server import serve
 
 pytestmark = pytest.mark.slow
+
+KILLS = 3
+"""Points of a run, spread over it, at which it is killed during an outage and after it."""
 
 
 @pytest.fixture(scope="module")
@@ -29,20 +35,55 @@ def quick() -> Iterator[None]:
         yield
 
 
+UNTRIED = JudgingConfig(perturbed_share=0.0)
+
+
+class Unfailed(NamedTuple):
+    """A run that met no failure, what it paid, and what its endpoint was asked."""
+
+    folder: Path
+    content: dict[str, bytes]
+    paid: Counter[tuple[str, ...]]
+    endpoint: Endpoint
+
+
+def unfailed(folder: Path, **changes: object) -> Unfailed:
+    async def whole() -> Endpoint:
+        endpoint = Endpoint()
+        async with serve(endpoint.script) as server:
+            await run(folder, at(server, **changes))
+        return endpoint
+
+    endpoint = asyncio.run(whole())
+    return Unfailed(folder, content_of(folder), paid(folder), endpoint)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Unfailed:
+    return unfailed(tmp_path_factory.mktemp("whole") / "d")
+
+
+@pytest.fixture(scope="module")
+def untried(tmp_path_factory: pytest.TempPathFactory) -> Unfailed:
+    """Without a trial of the judge, which asks it in the same words."""
+    folder = tmp_path_factory.mktemp("untried") / "d"
+    return unfailed(folder, judging=UNTRIED)
+
+
 @pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("stage", ["agents", "personas", "tasks", "rollouts", "grading"])
-def test_the_same_command_makes_what_an_endpoint_failed(stage: str, tmp_path: Path) -> None:
+def test_the_same_command_makes_what_an_endpoint_failed(
+    stage: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     """And comes to the bytes of a run that met no failure, with nothing paid twice."""
+    changes = {"judging": UNTRIED} if stage == "grading" else {}
+    expected: Unfailed = request.getfixturevalue("untried" if changes else "whole")
 
     async def both() -> None:
         endpoint = Endpoint()
         async with serve(endpoint.script) as server:
-            config = at(server)
-            if stage == "grading":  # a trial asks the judge in the same words
-                config = at(server, judging=JudgingConfig(perturbed_share=0.0))
-            await run(tmp_path / "whole", config)
-            victim = min(endpoint.bodies(stage), key=json.dumps)
-            endpoint.broken = about(victim)
+            config = at(server, **changes)
+            endpoint.broken = about(min(expected.endpoint.bodies(stage), key=json.dumps))
             first = await run(tmp_path / "d", config)
             short = {report.stage: report for report in first if report.vain}
             assert set(short) == {stage}
@@ -58,14 +99,14 @@ def test_the_same_command_makes_what_an_endpoint_failed(stage: str, tmp_path: Pa
             assert newest_end(tmp_path / "d")[0] == "completed"
 
     asyncio.run(both())
-    assert content_of(tmp_path / "d") == content_of(tmp_path / "whole")
-    assert paid(tmp_path / "d") == paid(tmp_path / "whole")
-    assert max(paid(tmp_path / "d").values()) == 1
+    assert content_of(tmp_path / "d") == expected.content
+    assert paid(tmp_path / "d") == expected.paid
+    assert max(expected.paid.values()) == 1
 
 
 @pytest.mark.usefixtures("quick")
 def test_after_so_many_invocations_it_counts_as_failed_until_it_is_asked_for(
-    tmp_path: Path,
+    tmp_path: Path, whole: Unfailed
 ) -> None:
     folder = tmp_path / "d"
 
@@ -73,8 +114,7 @@ def test_after_so_many_invocations_it_counts_as_failed_until_it_is_asked_for(
         endpoint = Endpoint()
         async with serve(endpoint.script) as server:
             config = at(server, around_attempts=2)
-            await run(tmp_path / "whole", config)
-            endpoint.broken = about(min(endpoint.bodies("rollouts"), key=json.dumps))
+            endpoint.broken = about(min(whole.endpoint.bodies("rollouts"), key=json.dumps))
             [first] = [r for r in await run(folder, config) if r.stage == "rollouts"]
             assert (first.failed, first.vain) == (0, {"infra_error": 1})
             second = {report.stage: report for report in await run(folder, config)}
@@ -94,21 +134,22 @@ def test_after_so_many_invocations_it_counts_as_failed_until_it_is_asked_for(
             assert [report.failed for report in last] == [0] * len(last)
 
     asyncio.run(all_of_it())
-    rows = {name: Dataset.open(tmp_path / name).rows("trajectories") for name in ("d", "whole")}
-    assert rows["d"] == rows["whole"]
+    rows = [Dataset.open(path).rows("trajectories") for path in (folder, whole.folder)]
+    assert rows[0] == rows[1]
     assert max(paid(folder).values()) == 1
 
 
 @pytest.mark.usefixtures("quick")
-def test_what_an_earlier_version_committed_as_failed_is_opened_again(tmp_path: Path) -> None:
+def test_what_an_earlier_version_committed_as_failed_is_opened_again(
+    tmp_path: Path, whole: Unfailed
+) -> None:
     """It gave every item up at once, as one invocation's failure, with a row of it."""
     folder = tmp_path / "d"
 
     async def all_of_it() -> None:
         endpoint = Endpoint()
         async with serve(endpoint.script) as server:
-            await run(tmp_path / "whole", at(server))
-            endpoint.broken = about(min(endpoint.bodies("rollouts"), key=json.dumps))
+            endpoint.broken = about(min(whole.endpoint.bodies("rollouts"), key=json.dumps))
             earlier = await run(folder, at(server, around_attempts=1))
             assert sum(report.failed for report in earlier) == 1
             _forget_details(folder)
@@ -116,9 +157,9 @@ def test_what_an_earlier_version_committed_as_failed_is_opened_again(tmp_path: P
             await run(folder, at(server))
 
     asyncio.run(all_of_it())
-    made, whole = content_of(folder), content_of(tmp_path / "whole")
+    made = content_of(folder)
     decided = {"calibration", "curation"}  # over what there was, and then over everything
-    assert {t for t in made if made[t] != whole[t]} <= decided
+    assert {t for t in made if made[t] != whole.content[t]} <= decided
     assert max(paid(folder).values()) == 1
 
 
@@ -157,20 +198,17 @@ def test_more_than_max_failed_ends_the_run_at_its_stage_with_the_server_s_words(
 
 
 def test_killed_while_items_are_pending_the_same_command_completes(tmp_path: Path) -> None:
-    harness(run_short, tmp_path / "whole")
+    points = harness(run_short, tmp_path / "whole").points
     expected = content_of(tmp_path / "whole")
-    kills, kill_at = 0, 31
-    while True:
+    kills = 0
+    for kill_at in spread(points, KILLS, seed=3):
         folder = tmp_path / f"killed-{kill_at}"
         down_file(folder).touch()
-        outage = harness(run_short, folder, kill_at=kill_at).killed
+        kills += harness(run_short, folder, kill_at=kill_at).killed
         harness(run_short, folder)
         assert content_of(folder)["agents"] != expected["agents"]
         down_file(folder).unlink()
-        after = harness(run_short, folder, kill_at=kill_at).killed
+        kills += harness(run_short, folder, kill_at=kill_at // 2 + 1).killed  # less is left to do
         harness(run_short, folder)
         assert content_of(folder) == expected, f"killed at point {kill_at}"
-        if not outage and not after:
-            break
-        kills, kill_at = kills + outage + after, kill_at + 211
-    assert kills > 2
+    assert kills > KILLS

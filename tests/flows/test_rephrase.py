@@ -1,8 +1,8 @@
 """A rephrasing is a run like any other: resumed to the same rows, never paid twice, budgeted."""
 
 import json
-import random
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -16,7 +16,7 @@ from synth.rephrasing.writing.config import RephraseConfig, SourceConfig
 from tests.flows.conftest import Synth
 from tests.flows.pipeline_work import content_of
 from tests.flows.rephrase_work import LENIENT, SMALL, run_rephrase
-from tests.killing import PROCESSES, run
+from tests.killing import PROCESSES, run, spread
 from tests.trainer.configs import small
 from trainer.data.sources import CorpusConfig as TrainedOn
 from trainer.data.sources import samples_of
@@ -26,8 +26,8 @@ from trainer.training.settings import DataConfig, TrainConfig
 PROCESSES.set_forkserver_preload(
     ["__main__", "tests.killing", "pyarrow.compute", "pandas", "tests.flows.rephrase_work"]
 )
-STRIDE = 61
-"""Of the kill points of one run the default tests try every 61st."""
+KILLS = 6
+"""Points at which a run is killed, spread over it."""
 
 SPENT = """
 select count(*), count(distinct request_hash || item_id || step) from llm_calls
@@ -41,23 +41,36 @@ def paid(folder: Path) -> tuple[int, int]:
     return row
 
 
+class Whole(NamedTuple):
+    folder: Path
+    points: int
+    """At which it can be killed."""
+
+
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Whole:
     folder = tmp_path_factory.mktemp("rephrased") / "d"
-    run_rephrase(folder)
-    return folder
+    return Whole(folder, run(run_rephrase, folder).points)
+
+
+@pytest.fixture(scope="module")
+def whole(undisturbed: Whole) -> Path:
+    return undisturbed.folder
 
 
 @pytest.mark.slow
-def test_killed_between_writes_it_goes_on_to_the_same_rows(tmp_path: Path, whole: Path) -> None:
-    expected, kill_at, kills = content_of(whole), random.Random(5).randint(1, STRIDE), 0
-    while run(run_rephrase, folder := tmp_path / f"at-{kill_at}", kill_at=kill_at).killed:
+def test_killed_between_writes_it_goes_on_to_the_same_rows(
+    tmp_path: Path, undisturbed: Whole
+) -> None:
+    whole, points = undisturbed
+    expected = content_of(whole)
+    for kill_at in spread(points, KILLS, seed=5):
+        folder = tmp_path / f"at-{kill_at}"
+        assert run(run_rephrase, folder, kill_at=kill_at).killed
         assert not run(run_rephrase, folder).killed
         assert content_of(folder) == expected, f"killed at point {kill_at}"
         requests, different = paid(folder)
         assert requests == different == paid(whole)[0]
-        kill_at, kills = kill_at + STRIDE, kills + 1
-    assert kills > 4
 
 
 @pytest.mark.slow
@@ -178,7 +191,7 @@ def test_the_trainer_learns_from_what_was_kept(tmp_path: Path, whole: Path) -> N
 
 @pytest.mark.slow
 def test_the_command_its_report_and_the_view_of_a_rewrite(
-    prefect_url: str, synth: Synth, tmp_path: Path
+    prefect_url: str, synth: Synth, refusal: Synth, tmp_path: Path
 ) -> None:
     (tmp_path / "c.toml").write_text(
         'name = "few"\nmax_failed = 1.0\n[[sources]]\npath = "cpython"\nmax_documents = 4\n'
@@ -191,12 +204,12 @@ def test_the_command_its_report_and_the_view_of_a_rewrite(
     assert "Offline model" in page
     assert "Rewrites beside their sources" in page
     rows = json.loads(
-        synth("sql", "select run_id, rephrasing_id from rephrasings", "-d", "d", "--json").stdout
+        refusal("sql", "select run_id, rephrasing_id from rephrasings", "-d", "d", "--json").stdout
     )
     resumed = synth("resume", rows[0]["run_id"], "-d", "d")
     assert resumed.returncode == 0, resumed.stderr
     assert "of 8 rewrites" in resumed.stdout
-    shown = synth("view", rows[0]["rephrasing_id"], "-d", "d")
+    shown = refusal("view", rows[0]["rephrasing_id"], "-d", "d")
     assert "source" in shown.stdout
     assert "rewrite" in shown.stdout
     dry = synth("rephrase", "c.toml", "--dataset", "d", "--dry-run")

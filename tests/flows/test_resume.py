@@ -1,7 +1,7 @@
 """Whatever happens to a run, the same command completes it: same rows, none twice, none missing."""
 
 import os
-import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -18,13 +18,13 @@ from synth.engine.job_config import OfflineConfig
 from synth.pipeline.config import RunConfig
 from tests.flows.conftest import ROOT, ours_still_running
 from tests.flows.pipeline_work import SMALL, content_of, run_pipeline
-from tests.killing import PROCESSES, run
+from tests.killing import PROCESSES, run, spread
 
 PROCESSES.set_forkserver_preload(
     ["__main__", "tests.killing", "pyarrow.compute", "pandas", "tests.flows.pipeline_work"]
 )  # two seconds of imports, once
-STRIDE = 53
-"""Of the kill points one run in the default tests tries every 53rd; all of them in `scale`."""
+KILLS = 6
+"""Kill points of the default tests, spread over the run; all of them are tried in `scale`."""
 
 
 def accounts(dataset: Dataset) -> list[tuple[str, int, int]]:
@@ -38,47 +38,47 @@ def accounts(dataset: Dataset) -> list[tuple[str, int, int]]:
     )
 
 
-def kill_and_resume(tmp_path: Path, first: int, stride: int) -> int:
-    """Kill the run at every `stride`-th point, resume each; the number of kills."""
-    run(run_pipeline, tmp_path / "whole")
-    expected = content_of(tmp_path / "whole")
-    kill_at, kills = first, 0
-    while run(run_pipeline, folder := tmp_path / f"killed-{kill_at}", kill_at=kill_at).killed:
-        assert not run(run_pipeline, folder).killed
-        assert content_of(folder) == expected, f"killed at point {kill_at}"
-        assert not (folder / "lease.json").exists()
-        for stage, requested, counted in accounts(Dataset.open(folder)):
-            assert requested == counted, stage
-        kill_at, kills = kill_at + stride, kills + 1
-    return kills
+def killed_and_resumed(folder: Path, kill_at: int, expected: dict[str, bytes]) -> bool:
+    """Kill a run at this point and run it again; False where it ends before the point."""
+    if not run(run_pipeline, folder, kill_at=kill_at).killed:
+        return False
+    assert not run(run_pipeline, folder).killed
+    assert content_of(folder) == expected, f"killed at point {kill_at}"
+    assert not (folder / "lease.json").exists()
+    for stage, requested, counted in accounts(Dataset.open(folder)):
+        assert requested == counted, stage
+    return True
 
 
 @pytest.mark.slow
 def test_killed_between_writes_the_same_command_completes(tmp_path: Path) -> None:
-    assert kill_and_resume(tmp_path, random.Random(7).randint(1, STRIDE), STRIDE) > 5
+    points = run(run_pipeline, tmp_path / "whole").points
+    expected = content_of(tmp_path / "whole")
+    for kill_at in spread(points, KILLS, seed=7):
+        assert killed_and_resumed(tmp_path / f"killed-{kill_at}", kill_at, expected)
 
 
 @pytest.mark.scale
-def test_killed_between_every_pair_of_writes(tmp_path: Path) -> None:
-    assert kill_and_resume(tmp_path, 1, 1) > 100
+def test_killed_between_every_pair_of_writes(tmp_path: Path, small_run: Path) -> None:
+    expected, kill_at = content_of(small_run), 1
+    while killed_and_resumed(tmp_path / f"killed-{kill_at}", kill_at, expected):
+        kill_at += 1
+    assert kill_at > 100
 
 
 @pytest.mark.slow
-def test_concurrency_and_shard_size_change_no_byte(tmp_path: Path) -> None:
-    run_pipeline(tmp_path / "a", SMALL)
-    other = {"concurrency": 3, "shard_size": 2, "offline": OfflineConfig(jitter_s=0.02)}
-    run_pipeline(tmp_path / "b", SMALL.model_copy(update=other))
-    assert content_of(tmp_path / "a") == content_of(tmp_path / "b")
+def test_concurrency_and_shard_size_change_no_byte(tmp_path: Path, small_run: Path) -> None:
+    other = {"concurrency": 3, "shard_size": 1, "offline": OfflineConfig(jitter_s=0.02)}
+    run_pipeline(tmp_path / "d", SMALL.model_copy(update=other))
+    assert content_of(tmp_path / "d") == content_of(small_run)
 
 
 @pytest.mark.slow
-def test_more_tasks_change_no_row_that_exists(tmp_path: Path) -> None:
-    run_pipeline(tmp_path / "a", SMALL)
-    before = {
-        row["trajectory_id"]: row for row in Dataset.open(tmp_path / "a").rows("trajectories")
-    }
-    run_pipeline(tmp_path / "a", SMALL.model_copy(update={"num_tasks": 7}))
-    after = {row["trajectory_id"]: row for row in Dataset.open(tmp_path / "a").rows("trajectories")}
+def test_more_tasks_change_no_row_that_exists(tmp_path: Path, small_run: Path) -> None:
+    folder = Path(shutil.copytree(small_run, tmp_path / "d"))
+    before = {row["trajectory_id"]: row for row in Dataset.open(folder).rows("trajectories")}
+    run_pipeline(folder, SMALL.model_copy(update={"num_tasks": 7}))
+    after = {row["trajectory_id"]: row for row in Dataset.open(folder).rows("trajectories")}
     assert before.items() <= after.items()
     assert len(after) > len(before)
 
@@ -115,7 +115,9 @@ def test_kill_9_under_prefect_leaves_one_server_which_the_next_command_stops(
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT")}
     environment |= {"PYTHONPATH": str(ROOT), "SYNTH_PREFECT_HOME": str(tmp_path / "prefect")}
     command = [sys.executable, "-m", "flows.cli.main", "demo", "--dataset", "d"]
-    command += ["--set", "num_tasks=24", "--set", "concurrency=2", "--set", "shard_size=4"]
+    command += ["--set", "num_tasks=12", "--set", "concurrency=2", "--set", "shard_size=2"]
+    command += ["--set", 'domains=["clinic_desk", "web_shop"]', "--set", "servers=[]"]
+    command += ["--set", "code=[]"]
     process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)
     plan = tmp_path / "d" / "plans"
     deadline = time.monotonic() + 120

@@ -1,6 +1,7 @@
 """What failed, or was asked for and then not, is made by a later command and never paid twice."""
 
 import asyncio
+import shutil
 from pathlib import Path
 
 import pytest
@@ -43,8 +44,8 @@ def test_items_that_answers_failed_are_asked_anew_and_kept(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
-def test_a_retry_of_what_was_kept_asks_nothing(tmp_path: Path) -> None:
-    run_pipeline(tmp_path / "d")
+def test_a_retry_of_what_was_kept_asks_nothing(tmp_path: Path, small_run: Path) -> None:
+    shutil.copytree(small_run, tmp_path / "d")
     before, calls = content_of(tmp_path / "d"), Dataset.open(tmp_path / "d").ids("llm_calls")
     asyncio.run(retried(tmp_path / "d", SMALL))
     after = Dataset.open(tmp_path / "d").rows("llm_calls")

@@ -2,6 +2,7 @@
 
 import random
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -24,11 +25,26 @@ KILLS = 3
 """Points at which the default test kills a run, drawn over all of them."""
 
 
+class Undisturbed(NamedTuple):
+    folder: Path
+    points: int
+    """At which it could be killed."""
+    content: dict[str, bytes]
+    requests: list[str]
+    """That were paid."""
+
+
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
     folder = tmp_path_factory.mktemp("rounds") / "d"
-    run_in_rounds(folder)
-    return folder
+    points = run(run_in_rounds, folder).points
+    return Undisturbed(folder, points, content_of(folder), paid(Dataset.open(folder)))
+
+
+@pytest.fixture(scope="module")
+def whole(undisturbed: Undisturbed) -> Path:
+    """Its dataset, which tests may decide about anew."""
+    return undisturbed.folder
 
 
 def by_task(dataset: Dataset) -> dict[str, Row]:
@@ -82,10 +98,10 @@ def test_the_same_run_again_makes_nothing_and_pays_nothing(whole: Path) -> None:
 
 
 @pytest.mark.slow
-def test_killed_anywhere_the_same_command_completes_and_pays_nothing_twice(tmp_path: Path) -> None:
-    points = run(run_in_rounds, tmp_path / "whole").points
-    expected = content_of(tmp_path / "whole")
-    requests = paid(Dataset.open(tmp_path / "whole"))
+def test_killed_anywhere_the_same_command_completes_and_pays_nothing_twice(
+    tmp_path: Path, undisturbed: Undisturbed
+) -> None:
+    _, points, expected, requests = undisturbed
     assert len(requests) == len(set(requests))
     # rounds come in the second half of a run
     for kill_at in sorted(random.Random(5).sample(range(points // 3, points), KILLS)):

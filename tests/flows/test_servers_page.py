@@ -55,17 +55,19 @@ def prepared(folder: Path, definition: str, further: str = "") -> Path:
     return folder / "run.toml"
 
 
-def test_a_command_becomes_accepted_trajectories(synth: Synth, tmp_path: Path) -> None:
+def test_a_command_becomes_accepted_trajectories(
+    synth: Synth, refusal: Synth, tmp_path: Path
+) -> None:
     run = prepared(tmp_path, blocks("yaml")[0])
     dataset = tmp_path / "d"
     done = synth("run", str(run), "--dataset", str(dataset))
     assert done.returncode == 0, done.stderr
     count = "select count(*) as n from curation where accepted"
-    [accepted] = json.loads(synth("sql", count, "--dataset", str(dataset), "--json").stdout)
+    [accepted] = json.loads(refusal("sql", count, "--dataset", str(dataset), "--json").stdout)
     assert accepted["n"] >= 1
     [command] = [b for b in re.findall(r"```\n(synth sql .*?)\n```", PAGE) if "server_goals" in b]
     words = shlex.split(command.replace("data/loans", str(dataset)))[1:]
-    goals = synth(*words)
+    goals = refusal(*words)
     assert goals.returncode == 0, goals.stderr
     assert "Lend an item" in goals.stdout, goals.stdout
 

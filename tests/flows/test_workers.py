@@ -65,10 +65,15 @@ async def pipeline(
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("whole") / "d"
     asyncio.run(pipeline(folder, with_workers(1)))
-    return content_of(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(whole: Path) -> dict[str, bytes]:
+    return content_of(whole)
 
 
 def children() -> list[int]:
@@ -89,9 +94,7 @@ def spent(folder: Path) -> int:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("in_flight", "shard_size", "workers"), [(4, 7, 2), (64, 50, 1), (64, 7, 1), (4, 50, 2)]
-)
+@pytest.mark.parametrize(("in_flight", "shard_size", "workers"), [(4, 7, 2), (64, 50, 1)])
 def test_in_flight_shard_size_and_workers_change_no_byte(
     in_flight: int, shard_size: int, workers: int, tmp_path: Path, expected: dict[str, bytes]
 ) -> None:
@@ -134,17 +137,17 @@ def test_shards_that_are_opened_together_share_their_lane_s_process(
 
 
 @pytest.mark.slow
-def test_the_budget_is_one_for_all_workers(tmp_path: Path, expected: dict[str, bytes]) -> None:
-    asyncio.run(pipeline(tmp_path / "whole", with_workers(2)))
-    whole = spent(tmp_path / "whole")
-    assert content_of(tmp_path / "whole") == expected
-    limited = with_workers(2, budget=BudgetConfig(tokens=whole // 2))
+def test_the_budget_is_one_for_all_workers(
+    tmp_path: Path, whole: Path, expected: dict[str, bytes]
+) -> None:
+    everything = spent(whole)
+    limited = with_workers(2, budget=BudgetConfig(tokens=everything // 2))
     with pytest.raises(BudgetError, match="budget of the run"):
         asyncio.run(pipeline(tmp_path / "d", limited))
-    assert 0 < spent(tmp_path / "d") <= whole // 2
+    assert 0 < spent(tmp_path / "d") <= everything // 2
     asyncio.run(pipeline(tmp_path / "d", with_workers(2)))
     assert content_of(tmp_path / "d") == expected
-    assert spent(tmp_path / "d") == whole
+    assert spent(tmp_path / "d") == everything
 
 
 @pytest.mark.slow
@@ -173,7 +176,7 @@ def test_workers_end_with_their_run(how: signal.Signals, tmp_path: Path) -> None
         import asyncio, sys
         from pathlib import Path
         from tests.flows.test_workers import pipeline, with_workers
-        config = with_workers(2, num_tasks=100)
+        config = with_workers(2, num_tasks=40)
         def say(stage, n, total):
             print(stage, flush=True)
         asyncio.run(pipeline(Path(sys.argv[1]), config, say))

@@ -29,6 +29,8 @@ def files_named(name: str) -> dict[str, Path]:
     if name.endswith((".yaml", ".yml")):
         return {Path(name).stem: Path(name)}
     known = taxonomy_files()
+    if name in known:
+        return {name: known[name]}
     if found := {n: path for n, path in known.items() if _is_meant(name, n, path)}:
         return found
     raise _unknown(name, known)

@@ -338,14 +338,16 @@ def list_(*, category: str | None = None, json_: Json = False) -> None:
     json_
         Print a JSON list of objects.
     """
-    from tool_specs.domains.taxonomy import load_taxonomy
+    from tool_specs.domains.taxonomy import TAXONOMY, load_taxonomy, taxonomy_files
     from tool_specs.language.domain_file import CATEGORIES
 
     if category is not None and category not in CATEGORIES:
         raise ConfigError(f"--category {category}: no such category; {', '.join(CATEGORIES)}")
+    others = [TAXONOMY / other for other in CATEGORIES if category not in (None, other)]
+    files = [path for path in taxonomy_files().values() if path.parent not in others]
     rows = [
         (d.category, d.name, len(d.entities), len(d.tools), d.split, d.title)
-        for d in load_taxonomy()
+        for d in load_taxonomy(files)
         if category in (None, d.category)
     ]
     names = ["category", "domain", "entities", "own_tools", "split", "title"]

@@ -9,13 +9,15 @@ answer lacks, are a hint: they are kept with the tool and never refuse it.
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from records.errors import ItemError
-from synth.llm.client import LLM
 from synth.prompts.templates import render
 from tool_specs.language.domain_file import DomainFile, ToolSpec
 from tool_specs.language.statements import Return
+
+if TYPE_CHECKING:  # processes that examine tools import this module, and ask no model
+    from synth.llm.client import LLM
 
 PROMPT = "tools_described"
 
@@ -97,7 +99,7 @@ class JudgedDescription(NamedTuple):
 
 
 async def judged(
-    llm: LLM, item: str, step: str, tools: Sequence[AcceptedTool], file: DomainFile
+    llm: "LLM", item: str, step: str, tools: Sequence[AcceptedTool], file: DomainFile
 ) -> dict[str, JudgedDescription]:
     """By name, in one request. Without an answer of use, no tool is refused for it."""
     messages = render(PROMPT, tools=[_shown(tool, file) for tool in tools]).messages

@@ -7,10 +7,14 @@ import signal
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from typing import TypeVar
 
 from records.errors import TransientError
 from records.processes import end_with_parent
-from synth.engine.executor import In, Out
+
+# each process imports this module, and so nothing of the engine, whose client takes a second
+T = TypeVar("T")
+U = TypeVar("U")
 
 
 class ComputePool:
@@ -21,7 +25,7 @@ class ComputePool:
         self._processes = processes or len(os.sched_getaffinity(0))
         self._pool = self._new_pool()
 
-    async def run(self, work: Callable[[In], Out], given: In) -> Out:
+    async def run(self, work: Callable[[T], U], given: T) -> U:
         """`work(given)` in one of the processes. Raises TransientError if that dies."""
         pool = self._pool
         try:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import random
+import shutil
 import statistics
 from pathlib import Path
 
@@ -72,12 +73,19 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def pilot(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Estimate]:
+    """A dataset that holds a pilot of half the tasks, and what it said."""
+    folder = tmp_path_factory.mktemp("pilot") / "d"
+    return folder, piloted(folder)
+
+
 @pytest.mark.slow
 def test_the_run_goes_on_from_its_pilot_and_pays_for_none_of_it(
-    tmp_path: Path, whole: Path
+    tmp_path: Path, whole: Path, pilot: tuple[Path, Estimate]
 ) -> None:
-    made = piloted(tmp_path / "d")
-    assert made.num_known == 12
+    assert pilot[1].num_known == 12
+    shutil.copytree(pilot[0], tmp_path / "d")
     assert 0 < paid(tmp_path / "d").requests < paid(whole).requests
     run_pipeline(tmp_path / "d", CONFIG)
     assert content_of(tmp_path / "d") == content_of(whole)
@@ -106,10 +114,11 @@ def test_pilots_of_half_the_run_are_right_as_often_as_they_say(whole: Path) -> N
     assert statistics.median(off) < 0.2
 
 
-def test_what_a_pilot_has_spent_is_part_of_what_it_says(tmp_path: Path, whole: Path) -> None:
-    made = piloted(tmp_path / "d")
-    assert made.num_known == 12
-    spent = paid(tmp_path / "d")
+def test_what_a_pilot_has_spent_is_part_of_what_it_says(
+    whole: Path, pilot: tuple[Path, Estimate]
+) -> None:
+    folder, made = pilot
+    spent = paid(folder)
     for was, low, said, high in zip(
         spent, made.total.low, made.total.expected, made.total.high, strict=True
     ):
@@ -118,9 +127,11 @@ def test_what_a_pilot_has_spent_is_part_of_what_it_says(tmp_path: Path, whole: P
 
 
 @pytest.mark.slow
-def test_an_endpoint_that_writes_more_is_noticed(tmp_path: Path, whole: Path) -> None:
+def test_an_endpoint_that_writes_more_is_noticed(
+    tmp_path: Path, whole: Path, pilot: tuple[Path, Estimate]
+) -> None:
     """By as much as it writes more: which tasks the pilot has drawn is the same for both."""
-    usual = without_probes(piloted(tmp_path / "usual"))
+    usual = without_probes(pilot[1])
     offline = OfflineConfig(misbehave=Misbehaviour(verbosity=3.0))
     verbose = CONFIG.model_copy(update={"offline": offline})
     said = without_probes(piloted(tmp_path / "d", verbose))
@@ -152,14 +163,15 @@ def test_what_the_run_has_made_before_is_known(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_pilot_keeps_to_the_budget_and_goes_on_after_it(tmp_path: Path) -> None:
+def test_a_pilot_keeps_to_the_budget_and_goes_on_after_it(
+    tmp_path: Path, pilot: tuple[Path, Estimate]
+) -> None:
     short = CONFIG.model_copy(update={"budget": BudgetConfig(tokens=60_000)})
     with pytest.raises(BudgetError, match="budget of the run"):
         piloted(tmp_path / "d", short)
     assert paid(tmp_path / "d").tokens <= 60_000
     piloted(tmp_path / "d")
-    piloted(tmp_path / "fresh")
-    assert paid(tmp_path / "d").requests == paid(tmp_path / "fresh").requests
+    assert paid(tmp_path / "d").requests == paid(pilot[0]).requests
 
 
 def test_a_larger_pilot_holds_the_smaller() -> None:
@@ -202,11 +214,12 @@ def test_the_command_prints_json_for_programs(
 def test_rounds_are_part_of_what_a_pilot_says(tmp_path: Path) -> None:
     rounds = CONFIG.model_copy(
         update={
+            "num_tasks": 16,
             "rollouts": CONFIG.rollouts.model_copy(update={"attempts": 2}),
             "difficulty": DifficultyConfig(rounds=2),
         }
     )
-    said = piloted(tmp_path / "d", rounds)
+    said = piloted(tmp_path / "d", rounds, size=8)
     assert said.rounds is not None
     assert said.rounds.expected.requests > 0
     run_in_rounds(tmp_path / "d", rounds)

@@ -125,6 +125,7 @@ def test_items_that_failed_for_good_come_with_the_command_that_tries_them_again(
 @pytest.mark.usefixtures("prefect_url")
 def test_ctrl_c_ends_with_the_command_that_goes_on(tmp_path: Path) -> None:
     words = ["demo", "--dataset", "d", "--set", "num_tasks=24", "--set", "concurrency=2"]
+    words += ["--set", 'domains=["clinic_desk"]', "--set", "servers=[]", "--set", "code=[]"]
     process = subprocess.Popen(
         [sys.executable, "-m", "flows.cli.main", *words],
         cwd=tmp_path,

@@ -181,7 +181,10 @@ def test_ctrl_c_shows_what_there_is(tmp_path: Path, capsys: pytest.CaptureFixtur
 @pytest.mark.parametrize(
     ("text", "roles"),
     [
-        ("count = 300\nspecialise = 3\n", {("specialise", "generator"), ("evolve-0", "generator")}),
+        (
+            'count = 300\nspecialise = 3\ndomains = ["clinic_desk", "web_shop"]\n',
+            {("specialise", "generator"), ("evolve-0", "generator")},
+        ),
         ("rewrites = 2\n", {("rephrase", "rewriter")}),
     ],
 )

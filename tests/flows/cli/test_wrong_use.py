@@ -104,10 +104,10 @@ def test_a_prefect_server_that_is_not_there(
     ],
 )
 def test_servers_that_cannot_be_used(
-    synth: Synth, tmp_path: Path, definition: str, words: tuple[str]
+    refusal: Synth, tmp_path: Path, definition: str, words: tuple[str]
 ) -> None:
     (tmp_path / "server.yaml").write_text(definition)
-    assert_refused(synth("tools", "import", "--server", "server.yaml", "--dataset", "d"), *words)
+    assert_refused(refusal("tools", "import", "--server", "server.yaml", "--dataset", "d"), *words)
 
 
 @pytest.mark.parametrize("command", [("sql", "select 1"), ("report",), ("view", "x")])

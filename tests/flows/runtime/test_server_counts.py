@@ -25,7 +25,7 @@ def run(script: str, *arguments: str) -> str:
 
 
 def test_kills_cost_at_most_what_was_in_flight_and_change_no_byte(tmp_path: Path) -> None:
-    small = ("--tasks", "12", "--kills", "3", "--shard-size", "5", "--latency-ms", "100")
+    small = ("--tasks", "8", "--kills", "2", "--shard-size", "3", "--latency-ms", "100")
     printed = run("bench_kills.py", *small, "--out", str(tmp_path / "kills"))
     assert "killed 1:" in printed
     assert "| none |" in printed

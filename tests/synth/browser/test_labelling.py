@@ -67,7 +67,7 @@ def test_labels_of_the_page_count_and_say_that_the_verdict_was_in_view(dataset: 
     say(dataset, "fail")
     say(dataset, "pass", of="t2")
     import_labels(dataset, None)
-    rates = label_rates(dataset, "grading-2")["nl"]
+    rates = label_rates(dataset.connect(), "grading-2")["nl"]
     assert (rates.num_failures, rates.num_fine) == (1, 1)
     report = judge_report(dataset, "grading-2")
     assert (report.num_labels, report.num_in_view) == (2, 2)

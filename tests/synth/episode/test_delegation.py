@@ -307,7 +307,8 @@ def test_a_conversation_is_kept_with_its_episode_and_only_when_it_is_whole(
 
 
 @pytest.mark.slow
-def test_killed_between_any_two_writes_nothing_is_paid_twice(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.scale), 5])
+def test_killed_between_any_two_writes_nothing_is_paid_twice(step: int, tmp_path: Path) -> None:
     def persistent(body: Body) -> Said:
         """As `WELL`, but a sub-agent that tries again until a call goes well."""
         last = body["messages"][-1]
@@ -325,10 +326,11 @@ def test_killed_between_any_two_writes_nothing_is_paid_twice(tmp_path: Path) -> 
         needed, expected = len(provider.requests), rows_in(tmp_path / "whole")
         assert len(expected["trajectories"]) == 2
         before, num_kills = needed, 0
-        for folder in killing.killed_everywhere(work_delegated, tmp_path, provider.url):
+        killed = killing.killed_everywhere(work_delegated, tmp_path, provider.url, step=step)
+        for folder in killed:
             work_delegated(folder, provider.url)
             assert rows_in(folder) == expected
             paid = len(provider.requests) - before
             assert paid <= needed + 1  # the one whose answer was on its way into the journal
             before, num_kills = len(provider.requests), num_kills + 1
-    assert num_kills > needed
+    assert num_kills * step > needed

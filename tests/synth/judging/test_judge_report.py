@@ -82,8 +82,9 @@ def test_the_trial_is_told_apart_from_the_judges_cost_and_other_gradings(dataset
     )
     verdict = dict(dataset.rows("verdicts")[0]) | {"grading_id": "grading-2"}
     commit(dataset, "run-2", 1, llm_calls=[call("h", "grading", 0.3)], verdicts=[verdict])
-    assert judge_costs(dataset, "grading-1") == pytest.approx((0.5, 0.05, 0.02))
-    assert judge_costs(dataset, "grading-2") == pytest.approx((0.5, 0.3, 0.0))
+    with dataset.connect() as db:
+        assert judge_costs(db, "grading-1") == pytest.approx((0.5, 0.05, 0.02))
+        assert judge_costs(db, "grading-2") == pytest.approx((0.5, 0.3, 0.0))
     words = judge_report(dataset, "grading-1").words
     assert "judging cost 10.0% of the rollouts, the judge's trial 4.0%" in words
     assert words.startswith("judge: unmeasured, not calibrated (0 labels), false accepts 0 of 1")

@@ -119,7 +119,7 @@ def test_rates_by_labels_leave_out_the_unsure(dataset: Dataset, tmp_path: Path) 
     export_labels(dataset, out, count=4)
     filled(out, ("pass", "a"), ("pass", "a"), ("fail", "a"), ("unsure", "a"))
     import_labels(dataset, out)
-    rates = label_rates(dataset, "grading-1")
+    rates = label_rates(dataset.connect(), "grading-1")
     assert rates["nl"].num_fine == 2
     assert rates["nl"].num_failures == 1
     assert not rates["nl"].is_calibrated
@@ -158,10 +158,10 @@ def test_a_criterion_with_many_labellers_counts_once_by_their_majority(
         filled(out, *((label, person) for label in labels))
         import_labels(dataset, out)
     assert len(dataset.rows("labels")) == 12
-    rates = label_rates(dataset, "grading-1")
+    rates = label_rates(dataset.connect(), "grading-1")
     # passed by most, a tie, failed by all, passed by the only one who is sure
     assert (rates["nl"].num_fine, rates["nl"].num_failures) == (2, 1)
-    assert shared_labels(dataset) == {"nl": Shared(num=3, agreed=1)}
+    assert shared_labels(dataset.connect()) == {"nl": Shared(num=3, agreed=1)}
     report = judge_report(dataset, "grading-1")
     assert (report.num_labels, report.calibrated) == (3, False)
     assert "(3 labels, labellers agreed on 1 of 3)" in report.words

@@ -324,7 +324,7 @@ def test_members_agreement_is_counted_by_criterion_and_pair(tmp_path: Path) -> N
     dataset.commit(
         run_id="r", stage="grading", shard=0, tables={"verdicts": verdicts}, items={"x": KEPT}
     )
-    (found,) = panel_agreement(dataset, "g")
+    (found,) = panel_agreement(dataset.connect(), "g")
     assert found | {"kappa": 0} == {
         "criterion_id": "asks",
         "models": ("cheap", "dear"),
@@ -334,4 +334,4 @@ def test_members_agreement_is_counted_by_criterion_and_pair(tmp_path: Path) -> N
         "kappa": 0,
     }
     assert found["kappa"] == pytest.approx(0.5)
-    assert panel_agreement(dataset, "another") == []
+    assert panel_agreement(dataset.connect(), "another") == []

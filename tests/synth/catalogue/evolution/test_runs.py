@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,15 +23,30 @@ from tests.synth.catalogue.evolution.work import config_for, content_of, rows_of
 SOME = ("clinic_desk", "web_shop", "parcel_depot")
 
 
+WHOLE: dict[str, Any] = {"count": 28, "batch_size": 8, "domains": SOME}
+"""Two rounds: three batches, and two more for what was not kept of them."""
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with generator(plain_tools) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def whole(url: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An undisturbed run of `WHOLE`."""
+    folder = tmp_path_factory.mktemp("whole") / "data"
+    run_evolution(folder, config_for(url, **WHOLE))
+    return folder
+
+
 @pytest.mark.slow
-def test_a_batch_is_the_same_whatever_the_count(tmp_path: Path) -> None:
-    with generator(plain_tools) as url:
-        run_evolution(tmp_path / "few", config_for(url, count=5, domains=SOME))
-        run_evolution(tmp_path / "many", config_for(url, count=50, domains=SOME))
-        run_evolution(tmp_path / "few", config_for(url, count=50, domains=SOME, shard_size=3))
-    few, many = content_of(tmp_path / "few"), content_of(tmp_path / "many")
-    assert few == many
-    assert len(rows_of(tmp_path / "few", "proposals")) > 50
+def test_a_batch_is_the_same_whatever_the_count(url: str, whole: Path, tmp_path: Path) -> None:
+    run_evolution(tmp_path / "few", config_for(url, **WHOLE | {"count": 5}))
+    run_evolution(tmp_path / "few", config_for(url, **WHOLE, shard_size=3))
+    assert content_of(tmp_path / "few") == content_of(whole)
+    assert len(rows_of(whole, "proposals")) > 28
 
 
 @pytest.mark.slow
@@ -51,13 +67,12 @@ def test_running_again_asks_for_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_results_do_not_depend_on_processes_or_tasks_in_flight(tmp_path: Path) -> None:
-    with generator(plain_tools) as url:
-        run_evolution(tmp_path / "one", config_for(url, count=40, domains=SOME, concurrency=1))
-        run_evolution(
-            tmp_path / "two", config_for(url, count=40, domains=SOME, workers=2, shard_size=3)
-        )
-    assert content_of(tmp_path / "one") == content_of(tmp_path / "two")
+def test_results_do_not_depend_on_processes_or_tasks_in_flight(
+    url: str, whole: Path, tmp_path: Path
+) -> None:
+    two = config_for(url, **WHOLE, workers=2, shard_size=3, concurrency=2)
+    run_evolution(tmp_path / "two", two)
+    assert content_of(tmp_path / "two") == content_of(whole)
 
 
 def batches_of(folder: Path) -> list[str]:
@@ -68,20 +83,19 @@ def batches_of(folder: Path) -> list[str]:
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_to_the_same_rows(tmp_path: Path) -> None:
+def test_a_killed_run_goes_on_to_the_same_rows(url: str, whole: Path, tmp_path: Path) -> None:
     """Killed with -9 in the middle of a round; its workers end with it."""
-    with generator(plain_tools) as url:
-        run_evolution(tmp_path / "whole", config_for(url, count=50, domains=SOME))
-        child = subprocess.Popen([sys.executable, "-m", __name__, url, str(tmp_path / "killed")])
-        while not batches_of(tmp_path / "killed"):
-            assert child.poll() is None
-            time.sleep(0.02)
-        child.send_signal(signal.SIGKILL)
-        child.wait()
-        done = len(rows_of(tmp_path / "killed", "proposals"))
-        run_evolution(tmp_path / "killed", config_for(url, count=50, domains=SOME))
-    assert content_of(tmp_path / "killed") == content_of(tmp_path / "whole")
-    assert 0 < done < len(rows_of(tmp_path / "killed", "proposals"))
+    killed = tmp_path / "killed"
+    child = subprocess.Popen([sys.executable, "-m", __name__, url, str(killed)])
+    while not batches_of(killed):
+        assert child.poll() is None
+        time.sleep(0.02)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    done = len(rows_of(killed, "proposals"))
+    run_evolution(killed, config_for(url, **WHOLE))
+    assert content_of(killed) == content_of(whole)
+    assert 0 < done < len(rows_of(killed, "proposals"))
 
 
 @pytest.mark.slow
@@ -117,7 +131,7 @@ QUOTAS = {"idea_in_domain": 1, "idea_domains": 1, "idea_share": 0.0, "novelty": 
 def test_ideas_are_written_once_and_a_run_ends_where_little_is_new(tmp_path: Path) -> None:
     """Rows are the same when the process is killed in the middle of a round."""
     with generator(plain_tools) as url:
-        config = config_for(url, count=60, domains=SOME, quotas=QUOTAS)
+        config = config_for(url, count=60, batch_size=8, domains=SOME, quotas=QUOTAS)
         run_evolution(tmp_path / "whole", config)
         run_evolution(tmp_path / "killed", config.model_copy(update={"count": 1}))
         path = rounds_path(Dataset.open(tmp_path / "killed"), config.run_id)
@@ -171,4 +185,4 @@ def test_quotas_steer_a_run_to_the_empty_cells(tmp_path: Path) -> None:
 
 
 if __name__ == "__main__":
-    run_evolution(Path(sys.argv[2]), config_for(sys.argv[1], count=50, domains=SOME))
+    run_evolution(Path(sys.argv[2]), config_for(sys.argv[1], **WHOLE))

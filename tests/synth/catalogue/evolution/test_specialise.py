@@ -96,12 +96,12 @@ def specialising(request: dict[str, Any]) -> Any:
 @pytest.mark.slow
 def test_a_run_makes_narrower_domains_and_evolves_tools_in_them(tmp_path: Path) -> None:
     with generator(specialising) as url:
-        one = config_for(url, count=10, specialise=1, domains=("clinic_desk",))
+        one = config_for(url, count=4, batch_size=5, specialise=1, domains=("clinic_desk",))
         run_evolution(tmp_path / "few", one)
         few = content_of(tmp_path / "few")
         assert run_evolution(tmp_path / "few", one)[0].stage == "specialise"
         assert content_of(tmp_path / "few") == few
-        two = one.model_copy(update={"specialise": 2, "count": 24})
+        two = one.model_copy(update={"specialise": 2, "count": 10})
         run_evolution(tmp_path / "few", two)
         run_evolution(tmp_path / "more", two)
     assert content_of(tmp_path / "few")["domains"] == content_of(tmp_path / "more")["domains"]
