@@ -68,23 +68,31 @@ class LockedViews:
         self, query: str, *, most_rows: int | None = None, timeout_s: float | None = None
     ) -> QueryResult:
         """As `run_sql`; the first `most_rows` rows, and a ConfigError after `timeout_s` seconds."""
-        with self._connection.cursor() as cursor, _interrupted_after(cursor, timeout_s):
+        with self._connection.cursor() as cursor, _interrupted_after(cursor, timeout_s) as stopped:
             try:
                 _check_reads(cursor, query)
                 # through Arrow: fetching a time with its zone takes a package that is not required
                 relation = cursor.sql(query)
                 assert relation is not None, "a reading statement has a result"
                 found = _read(relation, most_rows)
-            except duckdb.InterruptException as error:
-                raise ConfigError(
-                    f"the query was stopped after {timeout_s:g} s; narrow it, or run it with "
-                    "`synth sql`, which waits"
-                ) from error
-            except duckdb.Error as error:
-                tables = ", ".join(self._tables)
-                raise ConfigError(f"{error}\ntables: {tables}") from error
-        columns = [[_plain(value) for value in column.to_pylist()] for column in found.columns]
+            except (duckdb.Error, pa.ArrowException, OSError) as error:
+                # once rows flow, what DuckDB raises comes as an error of Arrow's
+                if stopped.is_set():
+                    raise stopped_query(timeout_s) from error
+                raise ConfigError(f"{error}\ntables: {', '.join(self._tables)}") from error
+        columns = [
+            _values(name, column)
+            for name, column in zip(found.column_names, found.columns, strict=True)
+        ]
         return QueryResult(found.column_names, list(zip(*columns, strict=True)))
+
+
+def stopped_query(timeout_s: float | None) -> ConfigError:
+    """What is said of a query that took too long."""
+    return ConfigError(
+        f"the query was stopped after {timeout_s:g} s; narrow it, or run it with `synth sql`, "
+        "which waits"
+    )
 
 
 _BATCH_ROWS = 2_000
@@ -106,15 +114,22 @@ def _read(relation: duckdb.DuckDBPyRelation, most_rows: int | None) -> pa.Table:
 @contextmanager
 def _interrupted_after(
     connection: duckdb.DuckDBPyConnection, timeout_s: float | None
-) -> Iterator[None]:
+) -> Iterator[threading.Event]:
+    """An event that says whether it was."""
+    stopped = threading.Event()
     if timeout_s is None:
-        yield
+        yield stopped
         return
-    timer = threading.Timer(timeout_s, connection.interrupt)
+
+    def stop() -> None:
+        stopped.set()
+        connection.interrupt()
+
+    timer = threading.Timer(timeout_s, stop)
     timer.daemon = True
     timer.start()
     try:
-        yield
+        yield stopped
     finally:
         timer.cancel()
 
@@ -144,8 +159,25 @@ def _nodes(tree: Any) -> set[str]:
     return own.union(*map(_nodes, tree.values()))
 
 
+def _values(name: str, column: pa.ChunkedArray) -> list[Any]:
+    """The column as plain Python."""
+    try:
+        values = column.to_pylist()
+    except (OverflowError, ValueError) as error:
+        raise ConfigError(
+            f"column {name!r} holds a date or a time that cannot be shown ({error}); "
+            f"ask for it as text: {name}::VARCHAR"
+        ) from error
+    plain = pa.types.is_decimal(column.type) or pa.types.is_nested(column.type)
+    return [_plain(value) for value in values] if plain else values
+
+
 def _plain(value: Any) -> Any:
-    """Decimals as numbers: sums of integers are whole ones."""
+    """Decimals as numbers, also within structures: sums of integers are whole ones."""
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
     if not isinstance(value, Decimal):
         return value
     return int(value) if value.as_tuple().exponent == 0 else float(value)

@@ -77,7 +77,8 @@ def _lines(handle: int) -> list[str]:
 @contextmanager
 def _opened(path: Path, flags: int, *, exclusive: bool = True) -> Iterator[int]:
     try:
-        handle = os.open(path, flags | os.O_CLOEXEC, 0o644)
+        # a dataset from elsewhere may hold a link where lines are to be written
+        handle = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     except OSError as error:
         raise write_error(path, error) from error
     try:

@@ -14,11 +14,11 @@ has this site as its origin and a second token from the page that it was sent fr
 import hashlib
 import hmac
 import secrets
-from http.cookies import CookieError, SimpleCookie
 from typing import cast
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers
+from starlette.requests import HTTPConnection
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -108,7 +108,7 @@ class BrowserGuard:
         origin = f"http://{headers['host']}"
         if method == "POST" and headers.getlist("origin") != [origin]:
             return _no(403, "This form was not sent by a page of this server.")
-        if scope["path"] != TOKEN_PATH and not self._keys.opens(self._sent_token(headers)):
+        if scope["path"] != TOKEN_PATH and not self._keys.opens(self._sent_token(scope)):
             return _no(403, "Open the address that `synth browse` printed; it holds the key.")
         return None
 
@@ -121,12 +121,9 @@ class BrowserGuard:
             return _no(403, "This address is of an earlier start; open the one printed last.")
         return RedirectResponse("/", 303, headers={"set-cookie": self._keys.cookie(self._port)})
 
-    def _sent_token(self, headers: Headers) -> str:
-        try:
-            found = SimpleCookie(headers.get("cookie", "")).get(_cookie_name(self._port))
-        except CookieError:
-            return ""
-        return found.value if found else ""
+    def _sent_token(self, scope: Scope) -> str:
+        # read leniently: cookies of other servers on this machine stand beside it, of any form
+        return HTTPConnection(scope).cookies.get(_cookie_name(self._port), "")
 
 
 def _cookie_name(port: int) -> str:

@@ -28,6 +28,8 @@ def costs(request: Request, name: str) -> HTMLResponse:
     stage = request.query_params.get("stage", "")
     [span] = dataset.kept("span", lambda: dataset.rows(_SPAN))
     stages = dataset.kept("by stage", lambda: dataset.rows(_BY_STAGE))
+    if stage and stage not in (row["stage"] for row in stages):
+        raise NotThereError(f"{name} has no request of a stage {stage[:100]!r}")
     width = _width(span)
     times = dataset.kept(f"costs of {stage}", lambda: dataset.rows(_OVER_TIME, [width, stage]))
     return show(

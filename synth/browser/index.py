@@ -34,6 +34,9 @@ rows grow with the trajectories; the others are read whole."""
 WHOLE = ("domains", "labels", "runs")
 """What else a conversation is shown with."""
 
+LISTED = ("trajectories", "tasks", "domains", "curation")
+"""Tables that a list is made of."""
+
 
 class TrajectoryIndex:
     """Threads may share it. `refresh` brings it up to the newest commit."""
@@ -59,7 +62,7 @@ class TrajectoryIndex:
             before = self._parts
             self._db.begin()
             try:
-                if any(commit.supersedes for commit in new):
+                if any(map(_replaces_listed, new)):
                     new = commits  # rows are gone: from the beginning
                     self._parts = []
                     self._make_tables()
@@ -90,11 +93,11 @@ class TrajectoryIndex:
             for commit in commits
             if (parts := tuple(p for p in commit.parts if p.table in WHOLE or p.name in wanted))
         ]
-        with views.connect(self._dataset.root, chosen) as db:
+        with views.connect(self._dataset.root, chosen, tables=(*KEYED, *WHOLE)) as db:
             yield db
 
     def _make_tables(self) -> None:
-        self._db.execute(views.views_sql([], folder=self._dataset.root))
+        self._make_views([])
         self._db.execute(
             "CREATE OR REPLACE TABLE known_tasks AS SELECT task_id, complexity FROM tasks"
         )
@@ -105,7 +108,7 @@ class TrajectoryIndex:
         self._db.execute("CREATE OR REPLACE TABLE places (key VARCHAR, part INTEGER)")
 
     def _add(self, new: Sequence[Commit], *, is_first: bool) -> None:
-        self._db.execute(views.views_sql(new, folder=self._dataset.root))
+        self._make_views(new)
         self._db.execute("INSERT INTO known_tasks SELECT task_id, complexity FROM tasks")
         self._db.execute("INSERT INTO known_domains SELECT domain_id, name FROM domains")
         self._db.execute(f"INSERT INTO shown {_SHOWN}")
@@ -115,8 +118,11 @@ class TrajectoryIndex:
             return  # the view of all commits knows the newest curation
         for commit in new:
             if any(part.table == "curation" for part in commit.parts):
-                self._db.execute(views.views_sql([commit], folder=self._dataset.root))
+                self._make_views([commit])
                 self._db.execute(_CURATED_AGAIN)
+
+    def _make_views(self, commits: Sequence[Commit]) -> None:
+        self._db.execute(views.views_sql(commits, folder=self._dataset.root, tables=LISTED))
 
     def _add_places(self, table: str, key: str, commits: Iterable[Commit]) -> None:
         parts = [(c.number, p.name) for c in commits for p in c.parts if p.table == table]
@@ -128,6 +134,10 @@ class TrajectoryIndex:
         names = [name for _, name in parts]
         numbers = list(range(first, first + len(parts)))
         self._db.execute(_PLACES.format(key=key), [paths, names, numbers])
+
+
+def _replaces_listed(commit: Commit) -> bool:
+    return commit.supersedes and any(part.table in LISTED for part in commit.parts)
 
 
 CURATED = (

@@ -3,6 +3,7 @@
 Whatever is kept belongs to a commit: the first request after a new one sees it.
 """
 
+import queue
 import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -12,13 +13,17 @@ from typing import Any, TypeVar
 import duckdb
 
 from records.reading.query import LockedViews, QueryResult
+from records.reading.query_process import QueryProcess
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.browser.index import TrajectoryIndex
 from synth.render.yields import YieldCounts
 
 MEMORY = "2GB"
-"""For all queries over one dataset together."""
+"""For all queries of the pages over one dataset together."""
+
+SQL_MEMORY = "1GB"
+"""For a query that somebody wrote."""
 
 SQL_TIMEOUT_S = 10.0
 """For a query that somebody wrote."""
@@ -40,7 +45,10 @@ class ShownDataset:
         self._lock = threading.RLock()
         self._views: tuple[int, LockedViews] | None = None
         self._kept: dict[str, tuple[int, Any]] = {}
-        self._sql = threading.Semaphore(SQL_AT_ONCE)
+        self._free: queue.LifoQueue[QueryProcess] = queue.LifoQueue()
+        """Processes that answer nobody now; the one that did last goes on."""
+        for _ in range(SQL_AT_ONCE):
+            self._free.put(QueryProcess(dataset.root, memory=SQL_MEMORY))
 
     def newest(self) -> int:
         """The number of the newest commit, which lists show from now on."""
@@ -68,8 +76,11 @@ class ShownDataset:
 
     def sql(self, query: str, *, most_rows: int) -> QueryResult:
         """Of a query that somebody wrote; ConfigError where it is wrong or takes too long."""
-        with self._sql:
-            return self._newest_views().run(query, most_rows=most_rows, timeout_s=SQL_TIMEOUT_S)
+        process = self._free.get()
+        try:
+            return process.run(query, most_rows=most_rows, timeout_s=SQL_TIMEOUT_S)
+        finally:
+            self._free.put(process)
 
     def _newest_views(self) -> LockedViews:
         with self._lock:

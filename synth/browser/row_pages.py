@@ -1,5 +1,6 @@
 """Every row of every table by an address of its own, and queries that somebody writes."""
 
+import json
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -228,7 +229,8 @@ def _key(column: str) -> str:
 def _text(value: Any) -> str:
     if value is None or isinstance(value, str):
         return pretty(value) if value else ""
-    return pretty(value) if isinstance(value, list | dict) else str(value)
+    # structures may hold times, which JSON does not know
+    return pretty(json.dumps(value, default=str)) if isinstance(value, list | dict) else str(value)
 
 
 def _describing(dataset: ShownDataset, table: str, row: Row) -> list[tuple[str, str]]:

@@ -118,13 +118,12 @@ def conversation(request: Request, name: str, trajectory_id: str) -> HTMLRespons
         found = read_from(db, [trajectory_id])
         if not found:
             raise NotThereError(f"{name} has no trajectory {trajectory_id!r}")
-        labels = rows_of(db, _LABELS, [trajectory_id])
+        episode_id = found[0].row["episode_id"] or trajectory_id
+        labels = rows_of(db, _LABELS, [episode_id])
         rules = rows_of(db, _RULES, [found[0].row["domain_id"]])
     [talk] = found
     others = dataset.index.rows(_OTHERS, [trajectory_id, talk.row["task_id"]])
-    waiting = [
-        row for row in labels_waiting(dataset.dataset) if row["trajectory_id"] == trajectory_id
-    ]
+    waiting = [row for row in labels_waiting(dataset.dataset) if row["trajectory_id"] == episode_id]
     return show(
         request,
         "trajectory.html.j2",

@@ -109,7 +109,9 @@ def _conversation(
         turns=tuple(turns_of(messages, calls, row["train_turns"])),
         tools=tuple(str(tool.get("function", {}).get("name")) for tool in tools),
         decision=decision_on(row, criteria, rule.threshold(rubric)),
-        statements=statements_by_message(verdicts, judge_counts=judge_counts),
+        statements=statements_by_message(verdicts, judge_counts=judge_counts)
+        if row["trajectory_id"] == (row["episode_id"] or row["trajectory_id"])
+        else {},
         criteria=tuple(criteria),
     )
 
@@ -140,10 +142,13 @@ FROM tool_calls AS c JOIN trajectories AS t
   AND (c.parent_call_id = t.parent_call_id OR t.parent_call_id IS NULL)
 WHERE list_contains($1, t.trajectory_id) ORDER BY t.trajectory_id, call_index"""
 
+# so do its verdicts, which are about all of its conversations
 _VERDICTS = """
-SELECT trajectory_id, criterion_id, v.kind, checked_by, mandatory, passed, evidence, quote, details
-FROM verdicts AS v JOIN trajectories USING (trajectory_id, grading_id)
-WHERE list_contains($1, trajectory_id) ORDER BY trajectory_id, criterion_id, checked_by"""
+SELECT t.trajectory_id, criterion_id, v.kind, checked_by, mandatory, passed, evidence, quote,
+  details
+FROM verdicts AS v JOIN trajectories AS t
+  ON v.trajectory_id = coalesce(t.episode_id, t.trajectory_id) AND v.grading_id = t.grading_id
+WHERE list_contains($1, t.trajectory_id) ORDER BY t.trajectory_id, criterion_id, checked_by"""
 
 _CHOICE = """
 SELECT trajectory_id, accepted, drop_reason, coalesce(server, domain_id) AS world

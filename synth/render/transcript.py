@@ -167,12 +167,16 @@ def _marks(row: Row) -> tuple[str, ...]:
 
 
 def pretty(value: Any) -> str:
-    """JSON, also inside text, on one line where it fits one; any other text as it is."""
+    """JSON, also inside text, on one line where it fits one; any other text as it is, and numbers
+    too: an id such as 12e4567 is none."""
     if isinstance(value, str):
         try:
-            value = json.loads(value)
+            parsed = json.loads(value)
         except (ValueError, RecursionError):
             return value
+        if isinstance(parsed, int | float):
+            return value
+        value = parsed
     line = _text(value)
     if isinstance(value, str) or len(line) <= LINE_CHARS:
         return line

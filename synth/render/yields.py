@@ -1,6 +1,7 @@
 """What became of every item: requested = kept + dropped + failed + pending."""
 
 import json
+import threading
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -24,15 +25,20 @@ def yields(dataset: Dataset) -> list[Row]:
 
 class YieldCounts:
     """The yields of a dataset that somebody looks at again and again while it is being written:
-    each commit is read once."""
+    each commit is read once. Threads may share it."""
 
     def __init__(self, dataset: Dataset) -> None:
         self._dataset = dataset
+        self._lock = threading.Lock()
         self._up_to = 0
         self._made: dict[str, _NewestStatuses] = {}
 
     def rows(self) -> list[Row]:
         """As `yields`, with what was committed since the last call."""
+        with self._lock:
+            return self._rows()
+
+    def _rows(self) -> list[Row]:
         newest = len(self._dataset.commits())  # first: what comes meanwhile is read again, not lost
         stages = dict.fromkeys(self._dataset.stages())
         for stage in stages:

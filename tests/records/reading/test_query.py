@@ -1,5 +1,6 @@
 """`run_sql`: reads what a dataset holds, tells what is wrong, and can do nothing else."""
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -37,6 +38,41 @@ def test_values_are_plain_python(dataset: Dataset) -> None:
     at = datetime(2026, 1, 2, 3, tzinfo=UTC)
     assert values == (6, 3.0, 1.5, None, 2, at, ["a"], {"b": 1})
     assert [type(value) for value in values[:3]] == [int, float, float]
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("[1::HUGEINT]", [1]),
+        ("{'a': max(1.5::DECIMAL(9, 2)), 'b': [sum(n)]}", {"a": 1.5, "b": [6]}),
+        ("map {'a': 2::HUGEINT}", [["a", 2]]),
+        ("list(n::DECIMAL(9, 1) ORDER BY n)", [1.0, 2.0, 3.0]),
+    ],
+)
+def test_values_within_structures_are_plain_too(
+    dataset: Dataset, expression: str, value: object
+) -> None:
+    query = f"SELECT any_value(v) FROM (SELECT {expression} AS v FROM range(1, 4) AS t(n))"
+    [[found]] = run_sql(dataset, query).rows
+    assert json.loads(json.dumps(found)) == value
+
+
+@pytest.mark.parametrize(
+    "value", ["date 'infinity'", "timestamptz '290000-01-01'", "[timestamp '-infinity']"]
+)
+def test_a_time_that_python_cannot_hold_is_told(dataset: Dataset, value: str) -> None:
+    with pytest.raises(ConfigError, match="column 'far' holds a date or a time"):
+        run_sql(dataset, f"SELECT {value} AS far")
+
+
+def test_what_fails_after_the_first_rows_is_told_too(dataset: Dataset) -> None:
+    late = "SELECT (CASE WHEN range = 900000 THEN 'x' ELSE '1' END)::INT AS n FROM range(1000000)"
+    with LockedViews(dataset) as views:
+        with pytest.raises(ConfigError, match="Conversion Error"):
+            views.run(late, most_rows=950_000)
+        slow = "SELECT n FROM range(1000000000000) AS t(n) WHERE n < 9000 OR hash(n) = 1"
+        with pytest.raises(ConfigError, match=r"stopped after 0\.5 s"):
+            views.run(slow, most_rows=10_000, timeout_s=0.5)
 
 
 def test_columns_of_one_name_are_all_there(dataset: Dataset) -> None:

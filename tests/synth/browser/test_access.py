@@ -57,6 +57,20 @@ def test_another_key_opens_nothing(stranger: TestClient, token: str) -> None:
     assert "set-cookie" not in answer.headers
 
 
+@pytest.mark.parametrize(
+    "other", ['a={"b":1}', "x=a b", "noname", "expires=1", "a:b=1", "q=[1, 2]", 'u="2|1:0"', "="]
+)
+def test_cookies_of_other_servers_on_this_machine_do_not_shut_the_door(
+    app: BrowserApp, stranger: TestClient, other: str
+) -> None:
+    answer = stranger.get(app.address, follow_redirects=False)
+    ours = answer.headers["set-cookie"].partition(";")[0]
+    stranger.cookies.clear()
+    for cookies in (f"{other}; {ours}", f"{ours}; {other}"):
+        assert stranger.get("/", headers={"cookie": cookies}).status_code == 200
+    assert stranger.get("/", headers={"cookie": other}).status_code == 403
+
+
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8420", "127.0.0.1", "127.0.0.1:80"])
 def test_names_that_are_made_to_lead_here_are_not_answered(friend: TestClient, host: str) -> None:
     assert friend.get("/", headers={"host": host}).status_code == 421

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from records.errors import ConfigError
+from records.errors import ConfigError, SynthError
 from records.store.dataset import Dataset
 from records.store.lease import hold
 from records.store.waiting import lines_waiting, say_later, waiting_path
@@ -142,6 +142,17 @@ def test_what_cannot_be_committed_any_more_is_told_and_kept(dataset: Dataset) ->
     assert "not json" in kept
     assert any('"gone"' in line for line in kept)
     assert import_labels(dataset, None) == (0, 0, 0, 0, [])
+
+
+def test_no_line_is_written_through_a_link(dataset: Dataset, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("mine\n")
+    path = waiting_path(dataset.root, "labels")
+    path.parent.mkdir()
+    path.symlink_to(elsewhere)
+    with pytest.raises(SynthError, match=r"labels\.jsonl"):
+        say(dataset, "pass")
+    assert elsewhere.read_text() == "mine\n"
 
 
 def test_many_who_say_and_one_who_takes_lose_nothing(dataset: Dataset) -> None:

@@ -8,6 +8,7 @@ from records.store.dataset import Dataset
 from synth.browser.facets import FACETS, ORDERS, TrajectoryFilter, page_of
 from synth.browser.index import NONE, TrajectoryIndex
 from synth.render.yields import YieldCounts, yields
+from tests.records.rows import row
 from tests.synth.browser.shown import client_of, regrade
 from tests.synth.small_dataset import trajectory, write_dataset
 
@@ -87,6 +88,17 @@ def test_what_is_committed_meanwhile_is_read_as_if_all_were_read_anew(tmp_path: 
     assert shown(index) == shown(TrajectoryIndex(dataset))
     assert ids(index, variant=("no_tool",)) == {"t2"}
     assert counted.rows() == yields(dataset)
+
+
+def test_what_replaces_no_listed_row_is_no_reason_to_read_all_anew(tmp_path: Path) -> None:
+    dataset = write(tmp_path)
+    index = TrajectoryIndex(dataset)
+    index.refresh()
+    index.rows("UPDATE shown SET model = 'as it was read'")
+    label = row("labels", trajectory_id="t1", criterion_id="goal", labeller="ann", label="pass")
+    dataset.commit(run_id="l", stage="l", shard=0, tables={"labels": [label]}, supersedes=True)
+    assert index.refresh() == len(dataset.commits())
+    assert ids(index, model=("as it was read",)) == {"t0", "t1", "t2", "t3", "t4"}
 
 
 def ids_of(index: TrajectoryIndex) -> set[str]:

@@ -10,7 +10,15 @@ from starlette.testclient import TestClient
 from records.store.dataset import Dataset
 from records.tables.tables import TABLES
 from tests.records.rows import row
-from tests.synth.browser.shown import client_of, hostile_trajectory, regrade, reject
+from tests.synth.browser.shown import (
+    BASE,
+    client_of,
+    form_of,
+    hostile_trajectory,
+    regrade,
+    reject,
+)
+from tests.synth.publish.judged import curate, decision, told_false
 from tests.synth.publish.test_report import HOSTILE
 from tests.synth.small_dataset import trajectory, write_dataset
 
@@ -205,6 +213,36 @@ def test_a_query_is_bounded_and_a_wrong_one_is_told(
     assert page.status_code == 200
     assert words in page.text
     assert query.split()[1] in page.text
+
+
+def test_answers_of_any_kind_are_shown_and_ids_are_no_numbers(tmp_path: Path) -> None:
+    rows = [(trajectory("12e4567890123456"), None)]
+    client = client_of(write_dataset(tmp_path / "data", rows))
+    query = "select trajectory_id, [date '2026-01-02'], {'a': 1::hugeint} from trajectories"
+    page = client.get("/d/data/sql", params={"q": query}).text
+    for words in ("12e4567890123456</bdi>", "2026-01-02", "&#34;a&#34;: 1}"):
+        assert words in page
+    assert "Infinity" not in page
+    assert client.get("/d/data/costs?stage=nope").status_code == 404
+
+
+def test_a_conversation_of_an_episode_has_the_verdicts_and_labels_of_the_episode(
+    tmp_path: Path,
+) -> None:
+    parts = [trajectory(f"t{n}", session=n, episode_id="t0") for n in range(2)]
+    dataset = write_dataset(tmp_path / "data", [(one, None) for one in parts])
+    more = {"failed_criterion": "truth", "attributed_to": "agent"}
+    decisions = [decision(one, "failed_truth", **more) for one in ("t0", "t1")]
+    curate(dataset, decisions, told_false("t0"), shard=7)
+    client = client_of(dataset)
+    page = client.get("/d/data/trajectories/t1").text
+    assert "Criterion not passed, by judge" in page
+    assert "No call wrote to anybody." in page
+    data = {"form": form_of(page), "trajectory_id": "t0", "criterion_id": "truth", "label": "pass"}
+    said = data | {"labeller": "ben", "note": "It was told."}
+    assert client.post("/d/data/labels", data=said, headers={"origin": BASE}).status_code == 200
+    for one in ("t0", "t1"):
+        assert "says <bdi>ben" in client.get(f"/d/data/trajectories/{one}").text
 
 
 def test_a_long_answer_is_cut(tmp_path: Path) -> None:
