@@ -149,8 +149,9 @@ def _made(runs: Sequence[SeedRun], *, short: bool) -> str:
         "data would be harder to learn from and worth more. It calls a tool that is not there in "
         f"{clumsiness.unknown_tool:.0%} of its calls and leaves out an argument in "
         f"{clumsiness.leaves_out_argument:.0%}: the declared fault rate, at which the effect of "
-        "filtering is reported as found. An episode fails for a false number, date or id; a false "
-        "name or word is not seen (`synth/rubrics/statements/unshown.py`). Intervals are 95%, by "
+        "filtering is reported as found. An episode fails for a number, date or id that nothing "
+        "shows, and for a word told as a field's value that the field has nowhere; other false "
+        "words are not seen (`synth/rubrics/statements/unshown.py`). Intervals are 95%, by "
         "bootstrap over domains, or over the new tools; behind them each seed."
     )
 
@@ -329,7 +330,8 @@ def _undecided_by_code(dataset: Dataset) -> dict[str, list[str]]:
     with dataset.connect() as db:
         rows = db.execute(
             "SELECT trajectory_id, list(DISTINCT criterion_id) FROM verdicts "
-            "WHERE kind <> 'nl' AND mandatory AND (passed IS NULL OR checked_by <> 'code') GROUP BY ALL"
+            "WHERE kind <> 'nl' AND mandatory "
+            "AND (passed IS NULL OR checked_by <> 'code') GROUP BY ALL"
         ).fetchall()
     return dict(rows)
 

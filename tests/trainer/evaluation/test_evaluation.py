@@ -317,8 +317,9 @@ def test_scores_are_written_and_come_out_the_same_again(
 
 GOOD = EpisodeScore(
     task_id="t-1", split="heldout_task", cluster="d-1", known_tools=True, solvable=True,
-    ended="user_done", success=True, left_open=False, reward=1.0, false_statements=0, unshown_values=0,
-    calls=3, valid_calls=3, wanted_calls=2, exact_calls=2, breaches=0, turns=4, prompt_tokens=9,
+    ended="user_done", success=True, left_open=False, reward=1.0, false_statements=0,
+    unshown_values=0, calls=3, valid_calls=3, wanted_calls=2, exact_calls=2, breaches=0, turns=4,
+    prompt_tokens=9,
 )  # fmt: skip
 
 
