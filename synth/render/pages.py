@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from synth.render.figures import number, percent, ratio, usd
 from synth.render.foreign_text import one_line, shortened, visible
+from synth.render.transcript import where_they_differ
 
 SHOWN_CHARS = 6_000
 """Of one text in the report: a page and a half."""
@@ -58,6 +59,7 @@ def _environment(folders: tuple[Path, ...]) -> jinja2.Environment:
         "one_line": lambda text, limit: shortened(one_line(text), limit),
         "shortened": lambda text, limit=SHOWN_CHARS: shortened(text, limit),
     }
+    environment.globals["where_they_differ"] = where_they_differ
     return environment
 
 

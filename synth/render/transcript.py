@@ -154,6 +154,34 @@ def _fields(change: Mapping[str, Any]) -> Iterator[ShownField]:
             yield ShownField(name, *sides)
 
 
+LONG_FIELD = 200
+"""Characters from which of a changed text only the place is shown that changed."""
+
+BESIDE = 60
+"""Characters shown before and after that place."""
+
+
+def where_they_differ(before: str | None, after: str | None) -> tuple[str | None, str | None]:
+    """Both sides of a field, of long texts without what they begin and end with alike."""
+    if before is None or after is None or min(len(before), len(after)) <= LONG_FIELD:
+        return before, after
+    most = min(len(before), len(after))
+    head = _alike(before, after)
+    tail = min(_alike(before[::-1], after[::-1]), most - head)
+    start, end = max(0, head - BESIDE), max(0, tail - BESIDE)
+    first, second = (
+        f"{'... ' if start else ''}{text[start : len(text) - end]}{' ...' if end else ''}"
+        for text in (before, after)
+    )
+    return first, second
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
 def _marks(row: Row) -> tuple[str, ...]:
     marks = [row["executed_by"]] if row["executed_by"] else []
     if row["injected_outcome"]:

@@ -10,7 +10,7 @@ from records.errors import ConfigError
 from records.store.dataset import Dataset
 from synth.publish.conversations import pick
 from synth.publish.view import show_trajectory
-from synth.render.transcript import turns_of
+from synth.render.transcript import BESIDE, LONG_FIELD, turns_of, where_they_differ
 from tests.synth.small_dataset import conversation, trajectory, write_dataset
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07 [red]markup[/red] \u202e:smile:"
@@ -83,3 +83,25 @@ def test_picked_conversations_show_every_reason_before_one_twice(tmp_path: Path)
     assert {"t5", "t6"} < set(picked)
     assert len(picked) == 3
     assert picked == pick(dataset, accepted=3, rejected=3, seed=1)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("old", "new"), ("old", ""), ("", "new"), ("aa", "a"), ("a", "aa")]
+)
+@pytest.mark.parametrize(("head", "tail"), [(0, 0), (500, 0), (0, 500), (500, 500), (30, 1000)])
+def test_of_a_long_text_the_place_is_shown_that_changed(
+    before: str, after: str, head: int, tail: int
+) -> None:
+    first, last = ("line of a file " * 100)[:head], ("another line " * 100)[:tail]
+    texts = [f"{first}{middle}{last}" for middle in (before, after)]
+    shown = where_they_differ(*texts)
+    if min(map(len, texts)) <= LONG_FIELD:
+        assert shown == tuple(texts)
+        return
+    for side, text, middle in zip(shown, texts, (before, after), strict=True):
+        assert side is not None
+        assert len(side) < 2 * BESIDE + 20
+        assert middle in side
+        assert side.removeprefix("... ").removesuffix(" ...") in text
+    assert shown[0] != shown[1]
+    assert where_they_differ(None, texts[1]) == (None, texts[1])
