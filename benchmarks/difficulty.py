@@ -13,14 +13,11 @@ import argparse
 import asyncio
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-import uvicorn
-
 from benchmarks.measured import show
+from benchmarks.serving import served
 from flows.runtime.open_run import open_run
 from offline_llm.app import create_app
 from offline_llm.settings.settings import OfflineSettings
@@ -42,21 +39,6 @@ ATTEMPTS = 4
 """Before the round, and again after it."""
 
 AGENT = "slipping-agent"
-
-
-@asynccontextmanager
-async def served(app: Callable[..., Awaitable[None]]) -> AsyncIterator[str]:
-    """The `/v1` URL of the application, on a free port of this machine."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
-    serving = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
-        await asyncio.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    try:
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        server.should_exit = True
-        await serving
 
 
 class Compared(NamedTuple):

@@ -1,14 +1,12 @@
 """A model of sentence-transformers, served over HTTP and asked by the project's own client."""
 
-import asyncio
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import uvicorn
-
+from benchmarks.serving import served
 from records.store.journal import ShardJournal
 from records.tables.schemas import Row
 from synth.llm.client import LLM
@@ -24,28 +22,12 @@ async def client(folder: str | None) -> AsyncIterator[LLM | None]:
     if folder is None:
         yield None
         return
-    async with served(folder) as url:
+    async with served(embedding_app(folder)) as url:
         roles = {"embedder": RoleConfig(base_url=url, models=MODELS)}
         with tempfile.TemporaryDirectory() as work:
             async with Gateway(roles) as gateway:
                 with ShardJournal(Path(work) / "journal.sqlite") as journal:
                     yield LLM(gateway, journal, stage="curation", invocation_id="bench")
-
-
-@asynccontextmanager
-async def served(folder: str) -> AsyncIterator[str]:
-    """The `/v1` URL of an embedder, on a free port of this machine."""
-    app = embedding_app(folder)
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
-    serving = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
-        await asyncio.sleep(0.01)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    try:
-        yield f"http://127.0.0.1:{port}/v1"
-    finally:
-        server.should_exit = True
-        await serving
 
 
 def embedding_app(folder: str) -> Callable[..., Awaitable[None]]:
