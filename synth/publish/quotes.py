@@ -105,7 +105,7 @@ def _end_of(turns: Sequence[ShownTurn]) -> list[VerdictPlace]:
     if not turns:
         return []
     return [
-        VerdictPlace(turn_anchor(len(turns) - 1), f"message {len(turns)}, the end: it is missing")
+        VerdictPlace(turn_anchor(len(turns) - 1), f"message {len(turns)}, the end: no message does it")
     ]
 
 

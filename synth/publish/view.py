@@ -108,7 +108,7 @@ def _turn(turn: ShownTurn) -> list[RenderableType]:
     colour = _COLOURS.get(turn.role, "white")
     title = one_line(turn.role)
     if turn.role == "assistant" and turn.trained is False:
-        title += " (no loss)"
+        title += " (not learnt from)"
     parts: list[RenderableType] = [
         Rule(Text(title, style=colour), style="bright_black", align="left")
     ]
