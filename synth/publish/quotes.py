@@ -104,9 +104,8 @@ def _calls_behind(turns: Sequence[ShownTurn], failed: ShownCriterion) -> list[Ve
 def _end_of(turns: Sequence[ShownTurn]) -> list[VerdictPlace]:
     if not turns:
         return []
-    return [
-        VerdictPlace(turn_anchor(len(turns) - 1), f"message {len(turns)}, the end: no message does it")
-    ]
+    words = f"message {len(turns)}, the end: no message does it"
+    return [VerdictPlace(turn_anchor(len(turns) - 1), words)]
 
 
 def turn_anchor(turn: int) -> str:
