@@ -21,6 +21,11 @@ CREATE TABLE IF NOT EXISTS observations
 """
 
 
+DYING_S = 5.0
+"""How long an opener waits for another: a process that is killed holds its files until the last of
+its threads is gone, which may be in the middle of a write."""
+
+
 class ShardJournal:
     """Opened by the one process that works on the shard; its calls come from one thread at a
     time."""
@@ -29,7 +34,9 @@ class ShardJournal:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         # statements commit on their own; shard code may hop between threads, one at a time
-        self._db = sqlite3.connect(path, timeout=0.0, isolation_level=None, check_same_thread=False)
+        self._db = sqlite3.connect(
+            path, timeout=DYING_S, isolation_level=None, check_same_thread=False
+        )
         try:
             self._db.executescript(
                 # exclusive: a second writer is told so, and no lock is taken per call

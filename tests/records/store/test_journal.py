@@ -1,6 +1,10 @@
 """The journal: what a call returned from is there after a kill, and damage is told, not guessed."""
 
 import shutil
+import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -108,9 +112,32 @@ def test_a_damaged_file_says_so_and_what_to_do(tmp_path: Path, damage: str) -> N
         journal.observation("item", "7")
 
 
-def test_a_second_writer_is_told(tmp_path: Path) -> None:
+def test_a_second_writer_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("records.store.journal.DYING_S", 0.2)
     with ShardJournal(tmp_path / "a.sqlite") as journal:
         with pytest.raises(SynthError, match="is open in another process"):
             ShardJournal(tmp_path / "a.sqlite")
         journal.remember("key", {})
     ShardJournal(tmp_path / "a.sqlite").close()
+
+
+def test_an_owner_that_is_still_dying_is_waited_for(tmp_path: Path) -> None:
+    """The next run starts at once after a kill, and the killed process is in its last write."""
+    command = "import sys; sys.path[:0] = sys.argv[1:2]; from records.store.journal import "
+    command += "ShardJournal; ShardJournal(__import__('pathlib').Path(sys.argv[2])).remember('k', "
+    command += "{'n': 1}); print('open', flush=True); sys.stdin.read()"
+    path, root = tmp_path / "a.sqlite", Path(__file__).parents[3]
+    owner = subprocess.Popen(
+        [sys.executable, "-c", command, str(root), str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    with owner:
+        assert owner.stdout is not None
+        owner.stdout.readline()
+        death = threading.Timer(0.5, owner.kill)
+        death.start()
+        with ShardJournal(path) as journal:
+            assert journal.cached("k") == {"n": 1}
+        death.join()
+    assert owner.returncode == -signal.SIGKILL
