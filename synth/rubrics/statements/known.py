@@ -112,7 +112,7 @@ class KnownRecords:
     @cached_property
     def plain_results(self) -> str:
         """The results that are text and no object."""
-        results = (_parsed(call["observation"]) for call in self._calls)
+        results = (parsed(call["observation"]) for call in self._calls)
         return "\n".join(r for r in results if isinstance(r, str))[:MOST_TEXT]
 
     @cached_property
@@ -194,7 +194,7 @@ def _rows_of(call: Row) -> Iterator[KnownRow]:
     result = f"{name} {'failed with' if failed else 'returned'}"
     is_state = not failed and not call.get("injected_outcome")
     asked = frozenset(name for row in rows for name in row.ids)
-    for row in _objects(result, _parsed(call["observation"]), frozenset(), is_state=is_state):
+    for row in _objects(result, parsed(call["observation"]), frozenset(), is_state=is_state):
         yield row if row.ids else row._replace(ids=asked)
     for change in call["state_diff"] or ():
         own = str(change["id"]).lower()
@@ -206,7 +206,8 @@ def _rows_of(call: Row) -> Iterator[KnownRow]:
                 yield KnownRow(source, dict(values), own, ids, True, is_change=part == "after")
 
 
-def _parsed(observation: Any) -> Any:
+def parsed(observation: Any) -> Any:
+    """What a call brought back as a JSON value, or the text as it is."""
     if isinstance(observation, str) and observation.lstrip()[:1] in ("{", "["):
         try:
             return json.loads(observation)
@@ -226,7 +227,7 @@ def _objects(
             yield from _objects(source, part, above, is_state=is_state, depth=depth + 1)
         return
     if isinstance(value, str) and depth:
-        value = _parsed(value)
+        value = parsed(value)
     if not isinstance(value, dict):
         return
     plain = {k: v for k, v in value.items() if not isinstance(v, dict | list)}

@@ -3,14 +3,16 @@
 Stricter than `truth_by_code`, which leaves a statement open where it might have been reckoned: here
 a number, date or id must stand in what the agent was shown, and behind the name of a field it must
 be a value of that field in one of the records, as must words that are told there
-(`unshown_words`). A false name told in any other way passes, and so does another number of the
+(`unshown_words`). How many a list holds, how many of them are left ("and 19 more"), and the day so
+many days from today are shown as well. A false name told in any other way passes, and so does another number of the
 conversation behind words that are no field's name. Sums, rounding, offers and dates of other
 languages count as unshown, as a language model writes them (docs/trainer.md has the rates), so this
 serves where plain retelling in English is asked for, and never decides about data.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from datetime import date, timedelta
 from typing import Any
 
 from records.tables.schemas import Row
@@ -19,7 +21,7 @@ from synth.rubrics.reading.readings import TextReadings, ValueReading, read
 from synth.rubrics.reading.today import today_of
 from synth.rubrics.statements.beside import SMALL_NUMBER
 from synth.rubrics.statements.comparing import speaks_of
-from synth.rubrics.statements.known import KnownRecords, label_of
+from synth.rubrics.statements.known import KnownRecords, label_of, parsed
 from synth.rubrics.statements.unshown_words import unshown_words
 from synth.rubrics.telling import replies_in
 from synth.rubrics.values import mentions, squeezed
@@ -29,6 +31,9 @@ _BETWEEN = re.compile(r"[ _](?:is |was |of |now |=|:)*$|(?:: |=)$")
 
 _DIGIT = re.compile(r"\d")
 
+MOST_DAYS = 3660
+"""From today, of a day that is reckoned: ten years."""
+
 
 def unshown_values(messages: Sequence[Mapping[str, Any]], calls: Sequence[Row]) -> list[str]:
     """The words of values in replies that are shown nowhere, or not of the field that they are told
@@ -37,10 +42,17 @@ def unshown_values(messages: Sequence[Mapping[str, Any]], calls: Sequence[Row]) 
     today = today_of(messages, (call["observation"] for call in calls))
     by_label = _values_by_label(known)
     shown = read(_words_of_others(messages), "en", today)
+    lengths = {length for call in calls for length in _lengths(parsed(call["observation"]))}
     found: list[str] = []
     for _, reply in replies_in(messages):
         said = read(reply, "en", today)
-        found += [r.words for r in said.readings if not _is_shown(r, said, known, by_label, shown)]
+        found += [
+            reading.words
+            for reading in said.readings
+            if not _is_shown(reading, said, known, by_label, shown)
+            and not _is_counted(reading, said, lengths)
+            and not _is_reckoned(reading, said, today)
+        ]
         found += unshown_words(said, by_label)
     return found
 
@@ -85,6 +97,39 @@ def _is_shown(
     if next(known.values.told_by(reading), None) is not None:
         return True
     return any(_alike(reading, other) for other in shown.readings)
+
+
+def _is_counted(reading: ValueReading, said: TextReadings, lengths: Set[int]) -> bool:
+    """Whether it is how many a list of a result holds, or how many of a list are left."""
+    if reading.kind != "number":
+        return False
+    number = reading.numbers[0]
+    is_rest = said.lower.startswith(" more", reading.end)
+    return number in lengths or (is_rest and any(0 < number < length for length in lengths))
+
+
+def _is_reckoned(reading: ValueReading, said: TextReadings, today: date | None) -> bool:
+    """Whether it is the day that lies as many days from today as the same reply says."""
+    if reading.kind != "date" or today is None:
+        return False
+    spans = [r.numbers[0] for r in said.readings if r.kind == "number" and r.unit == "days"]
+    reckoned = [
+        today + timedelta(days=sign * int(span))
+        for span in spans
+        if span <= MOST_DAYS
+        for sign in (1, -1)
+    ]
+    return any((day.year, day.month, day.day) in reading.days for day in reckoned)
+
+
+def _lengths(value: Any) -> Iterator[int]:
+    """Of every list in a result."""
+    if isinstance(value, list):
+        yield len(value)
+    parts = value.values() if isinstance(value, Mapping) else value
+    if isinstance(value, Mapping | list):
+        for part in parts:
+            yield from _lengths(part)
 
 
 def _says(reading: ValueReading, value: Any) -> bool:

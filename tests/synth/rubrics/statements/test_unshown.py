@@ -94,3 +94,37 @@ def test_a_false_word_and_a_value_behind_no_field_pass(reply: str) -> None:
 
 def test_what_the_user_said_may_be_said_again() -> None:
     assert told("You offered 350.", user="I offer 350 for order O-1008.") == []
+
+
+def told_of_list(reply: str, *, held: int) -> list[str]:
+    result = {"orders": [{"order_id": f"O-{1000 + n}"} for n in range(held)]}
+    call = {
+        "name": "list_orders",
+        "arguments": {},
+        "observation": json.dumps(result),
+        "is_error": False,
+        "state_diff": [],
+    }
+    messages: list[dict[str, Any]] = [
+        {"role": "system", "content": "Today is 2026-05-12. Bills are paid within 45 days."},
+        {"role": "user", "content": "Which orders are there?"},
+        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "list_orders"}}]},
+        {"role": "tool", "content": json.dumps(result)},
+        {"role": "assistant", "content": reply},
+    ]
+    return unshown_values(messages, [call])
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        ("There are 31 orders: O-1000, O-1001 and 29 more.", []),
+        ("There are 30 orders.", ["30"]),
+        ("There are 31 orders, and 35 more.", ["35"]),
+        ("45 days after today is 2026-06-26.", []),
+        ("45 days after today is 2026-06-27.", ["2026-06-27"]),
+        ("Today is 2026-06-26.", ["2026-06-26"]),
+    ],
+)
+def test_what_is_counted_and_reckoned_from_today_is_shown(reply: str, words: list[str]) -> None:
+    assert told_of_list(reply, held=31) == words
