@@ -9,20 +9,15 @@ datasets is in them.
 
 import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from calendar import month_name
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.drills import VALUES, Value
+from benchmarks.drills import Value, drawn_date, drawn_id, drawn_name, drawn_words
 from records.files import write_atomic
 
-Draw = Any  # a function of `random.Random` that draws a value
-
 NO_TOOL = "None of my tools can do that."
-
-MONTHS = (
-    "January February March April May June July August September October November December"
-).split()
 
 
 class Tool(NamedTuple):
@@ -222,35 +217,40 @@ class Desk:
     def _value(self, kind: str, *, missing: float = 0.0) -> Any:
         if kind != "id" and self._rng.random() < missing:
             return None
-        return KINDS[kind](self._rng) if kind in KINDS else ID(self._rng)
+        return KINDS[kind](self._rng) if kind in KINDS else drawn_id(self._rng)
 
     def _word(self) -> str:
         return self._rng.choice(self._words)
 
     def _name(self) -> str:
-        return str(VALUES[0](self._rng))
+        return drawn_name(self._rng)
 
 
-ID = VALUES[3]
+def _moment(rng: random.Random) -> str:
+    return f"{drawn_date(rng)}T{rng.randrange(24):02d}:{rng.randrange(0, 60, 5):02d}:00"
 
-KINDS: Mapping[str, Draw] = {
-    "name": VALUES[0],
-    "code": ID,
-    "date": VALUES[5],
-    "moment": lambda rng: f"{VALUES[5](rng)}T{rng.randrange(24):02d}:{rng.randrange(0, 60, 5):02d}:00",
+
+KINDS: Mapping[str, Callable[[random.Random], Value]] = {
+    "name": drawn_name,
+    "code": drawn_id,
+    "date": drawn_date,
+    "moment": _moment,
     "count": lambda rng: rng.randrange(10 ** rng.randrange(1, 4)),
     "amount": lambda rng: round(rng.uniform(0, 10 ** rng.randrange(1, 4)), rng.choice((1, 2))),
-    "words": VALUES[8],
+    "words": drawn_words,
     "flag": lambda rng: rng.random() < 0.5,
 }
 
 SCHEMA_TYPES = {"count": "integer", "amount": "number", "flag": "boolean"}
 
 
-def drill_conversations(count: int, words: Sequence[str], seed: int = 0) -> Iterator[dict[str, Any]]:
-    """Rows of conversations. `words`: what tools and fields are named with, in lower case."""
+def drill_conversations(
+    count: int, words: Sequence[str], seed: int = 0
+) -> Iterator[dict[str, Any]]:
+    """Rows of conversations. `words`: what tools and fields are named with."""
     rng = random.Random(f"{seed} conversations")
-    return (Desk(rng, words).conversation() for _ in range(count))
+    names = sorted({word.lower() for word in words if len(word) > 2})
+    return (Desk(rng, names).conversation() for _ in range(count))
 
 
 def write_conversations(path: Path, rows: Iterator[Mapping[str, Any]]) -> None:
@@ -270,7 +270,7 @@ def _told(value: Value | None) -> str:
         return "yes" if value else "no"
     text = str(value)
     if len(text) >= 10 and text[:4].isdigit() and text[4] == "-":
-        day = f"{int(text[8:10])} {MONTHS[int(text[5:7]) - 1]} {text[:4]}"
+        day = f"{int(text[8:10])} {month_name[int(text[5:7])]} {text[:4]}"
         return f"{day} at {text[11:16]}" if len(text) > 10 else day
     return text
 

@@ -61,29 +61,33 @@ def _word(rng: random.Random) -> str:
     return "".join(parts)
 
 
-def _name(rng: random.Random) -> str:
+def drawn_name(rng: random.Random) -> str:
     return " ".join(_word(rng).capitalize() for _ in range(rng.choice((1, 2, 2, 3))))
 
 
-def _id(rng: random.Random) -> str:
+def drawn_id(rng: random.Random) -> str:
     letters = "".join(rng.choices("ABCDEFGHJKLMNPRSTUVWXZ", k=rng.choice((1, 2, 2, 3))))
     return f"{letters}-{rng.randrange(10 ** rng.choice((2, 3, 4))):03d}"
 
 
-def _date(rng: random.Random) -> str:
+def drawn_date(rng: random.Random) -> str:
     return f"20{rng.randrange(20, 30)}-{rng.randrange(1, 13):02d}-{rng.randrange(1, 29):02d}"
 
 
+def drawn_words(rng: random.Random) -> str:
+    return " ".join(_word(rng) for _ in range(rng.randrange(2, 6)))
+
+
 VALUES: tuple[Callable[[random.Random], Value], ...] = (
-    _name,
-    _name,
-    _name,
-    _id,
-    _id,
-    _date,
+    drawn_name,
+    drawn_name,
+    drawn_name,
+    drawn_id,
+    drawn_id,
+    drawn_date,
     lambda rng: rng.randrange(1000),
     lambda rng: round(rng.uniform(0, 500), 2),
-    lambda rng: " ".join(_word(rng) for _ in range(rng.randrange(2, 6))),
+    drawn_words,
     lambda rng: f"{_word(rng)}@{_word(rng)}.example",
     lambda rng: f"555-{rng.randrange(10_000):04d}",
 )
@@ -112,7 +116,7 @@ def _stated(rng: random.Random) -> str:
     fields = list(dict.fromkeys(_field(rng) for _ in range(rng.randrange(1, 5))))
     record = _record(rng, fields)
     if rng.random() < 0.5:
-        record[f"{_word(rng)}_id"] = _id(rng)
+        record[f"{_word(rng)}_id"] = drawn_id(rng)
     said = " ".join(
         rng.choice(STATEMENTS).format(field.replace("_", " "), record[field])
         for field in rng.sample(list(record), len(record))
@@ -125,7 +129,9 @@ def _stated(rng: random.Random) -> str:
 def _file(rng: random.Random) -> str:
     thing = _word(rng)
     fields = list(dict.fromkeys(_field(rng) for _ in range(rng.randrange(2, 6))))
-    records = [{f"{thing}_id": _id(rng)} | _record(rng, fields) for _ in range(rng.randrange(1, 6))]
+    records = [
+        {f"{thing}_id": drawn_id(rng)} | _record(rng, fields) for _ in range(rng.randrange(1, 6))
+    ]
     parts = [_told(rng, thing, records)]
     for _ in range(rng.randrange(2, 5)):
         record = rng.choice(records)

@@ -40,7 +40,7 @@ def test_every_example_config_is_valid(config: Path) -> None:
     assert loaded.run_id
 
 
-EXAMPLES = ("training/sft", "training/pretrain", "proof/sft", "proof/pretrain")
+EXAMPLES = ("training/sft", "training/pretrain", "proof/sft", "proof/pretrain", "proof/drills")
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

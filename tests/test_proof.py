@@ -36,7 +36,7 @@ def test_the_short_form_makes_trains_and_scores(tmp_path: Path) -> None:
     for kind in ("seen tools, new values", "new combination of tools", "new tools", "new domains"):
         assert kind in done.stdout
     taken = json.loads((tmp_path / "seed-0" / "steps.json").read_text())
-    assert taken == {"pretrain": 20, "sft": 20}
+    assert taken == {"pretrain": 20, "drills": 20, "sft": 20}
 
 
 def test_a_budget_shrinks_steps_and_never_below_a_few() -> None:

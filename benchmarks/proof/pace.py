@@ -20,6 +20,9 @@ PRETRAINING = 0.35
 """Share of the training time that may go into the texts before any conversation: copying, which is
 learnt there, sets in late."""
 
+DRILLING = 0.25
+"""Share of what is left then that may go into made-up conversations."""
+
 LEAST_STEPS = 50
 """However little time is left: a budget shrinks training, and never what is checked."""
 

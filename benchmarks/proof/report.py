@@ -21,7 +21,7 @@ POLICIES = {
     "sft": "fine-tuned on accepted trajectories",
     "sft-constrained": "the same, constrained decoding",
     "unfiltered": "fine-tuned on all trajectories, as many tokens",
-    "pretrained": "pretrained only",
+    "drilled": "pretrained only, made-up conversations included",
     "nearest": "nearest training example",
     "slots": "copies slots, learns nothing",
     "teacher": "the teacher: offline model, clumsy",
@@ -131,7 +131,7 @@ def _beaten_by(all_of: Mapping[str, list[EpisodeScore]], splits: Sequence[str]) 
     found = []
     for split in splits:
         own = _share(all_of["sft"], "Task success", split)
-        for name in ("unfiltered", "pretrained", "nearest", "slots"):
+        for name in ("unfiltered", "drilled", "nearest", "slots"):
             other = _share(all_of[name], "Task success", split)
             if other.value is not None and other.value >= (own.value or 0.0):
                 both = f"{told(other)} against {told(own)}"
@@ -343,6 +343,13 @@ def _cost(run: SeedRun) -> str:
     return f"- seed {run.seed}: {total:.1f} minutes ({parts}); {_sizes(run)}"
 
 
+STAGE_WORDS = {
+    "pretrain": "pretraining",
+    "drills": "made-up conversations",
+    "sft": "fine-tuning",
+}
+
+
 def _sizes(run: SeedRun) -> str:
     with Dataset.open(run.data).connect() as db:
         [(made, kept)] = db.execute(
@@ -352,7 +359,7 @@ def _sizes(run: SeedRun) -> str:
     left_out = ", ".join(f"{count} {reason}" for reason, count in why.items()) or "none"
     steps = ", ".join(
         f"{taken:,} of {read_settings(CONFIGS / f'{stage}.toml', ())['steps']:,} steps of {words}"
-        for stage, words in (("pretrain", "pretraining"), ("sft", "fine-tuning"))
+        for stage, words in STAGE_WORDS.items()
         if (taken := run.steps().get(stage))
     )
     return (

@@ -6,11 +6,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from benchmarks.drill_conversations import drill_conversations, write_conversations
 from benchmarks.drills import drills, echoes, words_of, write_texts
 from benchmarks.proof.pace import (
+    DRILLING,
     PRETRAINING,
     SCORING_MINUTES,
     TRIED,
@@ -36,6 +39,9 @@ CONFIGS = ROOT / "configs" / "proof"
 ECHOES, DRILLS = 80_000, 20_000
 """Texts of some 30 tokens and of some 180: about as many tokens as are read."""
 
+CONVERSATIONS = 6_000
+"""Made-up ones, of some 1,700 tokens."""
+
 VOCABULARY = 2048
 """Few tokens, so that each is met often and copying is learnt of all of them."""
 
@@ -45,12 +51,16 @@ PACE_ROWS = 200
 SHORT: dict[str, tuple[str, ...]] = {
     "data": ("num_tasks=400",),
     "pretrain": ("steps=20",),
+    "drills": ("steps=20",),
     "sft": ("steps=20",),
     "scores": ("tasks=2", 'complexities=["simple"]'),
 }
 """Shows every part at work within a few minutes; a model so young can do next to nothing."""
 
-TRAINED = ("sft", "unfiltered", "pretrained")
+STAGES: dict[str, ViewName] = {"pretrain": "pretrain", "drills": "sft", "sft": "sft"}
+"""By config, in their order: what the trainer is asked for."""
+
+TRAINED = ("sft", "unfiltered", "drilled")
 
 
 class SeedRun:
@@ -65,6 +75,7 @@ class SeedRun:
         self.folder.mkdir(parents=True, exist_ok=True)
         self._timed("data", self._make_data)
         self._timed("pretraining", self._pretrain)
+        self._timed("made-up conversations", self._drill)
         self._timed("fine-tuning, both at once", self._fine_tune)
         self._timed("scoring", self._score)
 
@@ -102,19 +113,40 @@ class SeedRun:
             self._decide("pretrain", self._minutes_to_train() * PRETRAINING, step_s)
         together([[*words, *self._as_many("pretrain")]], self._log)
 
+    def _drill(self) -> None:
+        made_up = self.folder / "conversations.jsonl"
+        shorter = 20 if self._short else 1
+        if not made_up.exists():
+            words = words_of(load_tokenizer(self.folder / "tokenizer"))
+            rows = drill_conversations(CONVERSATIONS // shorter, words, self.seed)
+            write_conversations(made_up, rows)
+        source = CorpusConfig(path=str(made_up))
+        start = {"start_from": self.folder / "pretrained" / "model"}
+        if "drills" not in self.steps():
+            few = self._few_of(made_up)
+            step_s = self._pace([self._training("drills", "pace", few, **start)], {})
+            self._decide("drills", self._minutes_to_train() * DRILLING, step_s)
+        command = [*self._training("drills", "drilled", source, **start), *self._as_many("drills")]
+        together([command], self._log)
+
+    def _few_of(self, rows: Path) -> CorpusConfig:
+        """The first rows of a file, which the pace of a training is taken on."""
+        few = self.folder / "pace.jsonl"
+        with rows.open(encoding="utf-8") as file:
+            few.write_text("".join(islice(file, PACE_ROWS)))
+        return CorpusConfig(path=str(few))
+
     def _fine_tune(self) -> None:
         everything = self.folder / "unfiltered.jsonl"
         if not everything.exists():
             write_unfiltered(Dataset.open(self.data), everything)
-        start = {"start_from": self.folder / "pretrained" / "model"}
+        start = {"start_from": self.folder / "drilled" / "model"}
         sources = {"sft": self.data, "unfiltered": everything}
         # a thread each: two models of this size gain more side by side than one from two threads
         threads = {"OMP_NUM_THREADS": _half_the_cores()}
         if "sft" not in self.steps():
-            few = self.folder / "pace.jsonl"
-            few.write_text("".join(everything.open(encoding="utf-8").readlines()[:PACE_ROWS]))
-            few_rows = CorpusConfig(path=str(few))
-            paces = [self._training("sft", name, few_rows, **start) for name in ("pace", "pace-2")]
+            few = self._few_of(everything)
+            paces = [self._training("sft", name, few, **start) for name in ("pace", "pace-2")]
             self._decide("sft", self._minutes_to_train(), self._pace(paces, threads))
         runs = [
             [
@@ -195,16 +227,14 @@ class SeedRun:
         out = self.folder / "scores" / name
         return {"model": self.folder / model, "dataset": self.data, "out": out}
 
-    def _training(
-        self, stage: ViewName, name: str, *sources: CorpusConfig, **places: Path
-    ) -> list[str]:
+    def _training(self, stage: str, name: str, *sources: CorpusConfig, **places: Path) -> list[str]:
         """The command of a training run. `places`: `start_from`, or the tokenizer."""
         settings: dict[str, Any] = {"out": self.folder / name, "seed": self.seed, **places}
         if "tokenizer" in settings:
             settings["data.tokenizer"] = settings.pop("tokenizer")
         tables = (f'{{path = "{source.path}", weight = {source.weight}}}' for source in sources)
         settings["data.sources"] = f"[{', '.join(tables)}]"
-        return ["trainer", stage, *self._config(stage, **settings)]
+        return ["trainer", STAGES[stage], *self._config(stage, **settings)]
 
     def _config(self, name: str, **settings: Any) -> list[str]:
         """A config file and what is changed of it, as words of a command."""
