@@ -48,7 +48,7 @@ def test_every_example_of_training_is_valid(name: str) -> None:
     from trainer.training.settings import TrainConfig
 
     config = ROOT / "configs" / f"{name}.toml"
-    stage = {"stage": config.stem}  # named for the command it is an example of
+    stage = {"stage": "pretrain" if config.stem == "pretrain" else "sft"}
     made = validate_as(TrainConfig, read_settings(config) | stage, where=str(config))
     if made.data.row_tokens is None:  # the data says how many tokens a step has
         assert made.schedule is None
