@@ -58,10 +58,33 @@ class QuoteMarks:
         """In the order of the text, none over another; what failed goes before what passed."""
         taken: list[tuple[int, int, ShownQuote]] = []
         for quote in self._quotes:
-            for start, stop in places_of(quote.words, text):
+            for place in places_of(quote.words, text):
+                start, stop = in_whole_words(text, *place)
                 if all(stop <= before or start >= after for before, after, _ in taken):
                     taken.append((start, stop, quote))
         return sorted(taken, key=lambda span: span[:2])
+
+
+_LETTER = r"[^\W\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff]"
+"""Of a writing that parts its words, as Thai, Khmer, Chinese and Japanese do not."""
+
+_WORD = re.compile(rf"{_LETTER}+(?:[.,:'\u2019-]{_LETTER}+)*")
+"""A word, a number or an id, with the marks inside it: `1,200.50`, `B-17`."""
+
+LONGEST_WORD = 80
+"""Characters beside a quote that are looked at for the word that it begins or ends in."""
+
+
+def in_whole_words(text: str, start: int, stop: int) -> tuple[int, int]:
+    """The place widened so that it begins and ends in no word or number: in `120 EUR` that says
+    `20 EUR` the number is another one."""
+    first, last = max(0, start - LONGEST_WORD), stop + LONGEST_WORD
+    for word in _WORD.finditer(text, first, last):
+        if word.start() < start < word.end():
+            start = word.start()
+        if word.start() < stop < word.end():
+            stop = word.end()
+    return start, stop
 
 
 def quotes_of(

@@ -148,9 +148,11 @@ def _fields(change: Mapping[str, Any]) -> Iterator[ShownField]:
     if not isinstance(before, Mapping) or not isinstance(after, Mapping):
         yield ShownField("", pretty(before), pretty(after))
         return
+    row_id = str(change.get("id"))
     for name in dict.fromkeys([*before, *after]):
-        sides = [pretty(side[name]) if name in side else None for side in (before, after)]
-        if set(sides) - {None, str(change.get("id"))}:  # a row of a file is its own id
+        if any(name in side and str(side[name]) != row_id for side in (before, after)):
+            # a row of a file is its own id, which has been said
+            sides = [pretty(side[name]) if name in side else None for side in (before, after)]
             yield ShownField(name, *sides)
 
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synth.judging.transcript import is_quoted, places_of, quotable
-from synth.publish.quotes import QuoteMarks, ShownQuote, places_in
+from synth.publish.quotes import QuoteMarks, ShownQuote, in_whole_words, places_in
 from synth.publish.verdicts_shown import ShownCriterion, reason_in_words
 from synth.render.transcript import ShownTurn, turns_of
 from tests.synth.small_dataset import call
@@ -34,6 +34,30 @@ def test_what_is_accepted_as_a_quote_of_a_text_is_found_in_it(text: str, quote: 
     spoken = [one for one in said if one.of == "user"][:1]
     if is_quoted(quote, spoken):
         assert places_of(quote, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "quote", "marked"),
+    [
+        ("It costs 1,200.50 EUR.", "200.50 EUR", "1,200.50 EUR"),
+        ("The boats B-17 and B-18.", "boats B-1", "boats B-17"),
+        ("the boathouse", "the boat", "the boathouse"),
+        ("It is rented, for 20 EUR.", "for 20 EUR", "for 20 EUR"),
+        ("It is rented, for 20 EUR.", "is rented,", "is rented,"),
+        ("\u8239\u5df2\u7ecf\u79df\u597d", "\u5df2\u7ecf\u79df\u597d", "\u5df2\u7ecf\u79df\u597d"),
+    ],
+)
+def test_a_mark_begins_and_ends_in_no_word(text: str, quote: str, marked: str) -> None:
+    pieces = QuoteMarks([ShownQuote(quote, "truth", False)])(text, 100)
+    assert [piece.text for piece in pieces if piece.quote] == [marked]
+
+
+@given(text=WORDS, ends=st.tuples(st.integers(0, 60), st.integers(0, 60)))
+def test_widening_takes_nothing_away_and_is_done_once(text: str, ends: tuple[int, int]) -> None:
+    start, stop = sorted(min(end, len(text)) for end in ends)
+    first, last = in_whole_words(text, start, stop)
+    assert first <= start <= stop <= last
+    assert in_whole_words(text, first, last) == (first, last)
 
 
 @pytest.mark.parametrize(
