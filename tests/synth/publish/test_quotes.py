@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from synth.judging.transcript import is_quoted, places_of, quotable
 from synth.publish.quotes import QuoteMarks, ShownQuote, in_whole_words, places_in
-from synth.publish.verdicts_shown import ShownCriterion, reason_in_words
+from synth.publish.verdicts_shown import ShownCriterion, ShownEvidence, reason_in_words
 from synth.render.transcript import ShownTurn, turns_of
 from tests.synth.small_dataset import call
 
@@ -16,8 +16,9 @@ WORDS = st.text(st.sampled_from("abc dE1\u00df\u0130'\"*\n\u201c\u2026\\"), max_
 
 
 def criterion(kind: str, evidence: str, quote: str = "") -> ShownCriterion:
-    by = "judge" if quote else "code"
-    return ShownCriterion(kind, kind, "", True, False, by, False, None, (evidence,), quote)
+    by, words = evidence.split(": ", 1)
+    said = (ShownEvidence(by, words),)
+    return ShownCriterion(kind, kind, "", True, False, by, False, None, said, quote, by == "code")
 
 
 @given(text=WORDS, quotes=st.lists(WORDS, max_size=4), limit=st.integers(0, 70))
@@ -107,10 +108,17 @@ def turns() -> list[ShownTurn]:
         ),
         (criterion("call", "code: Expected no call of rent; seen 1."), "message-2-call-1"),
         (criterion("state", "code: Expected 1 changes; missing: create trip."), "message-3"),
+        (criterion("test", "code: mended 0 of 1."), "message-2-call-1"),
+        (criterion("format", "code: message 2 shows tool markup."), "message-2"),
+        (criterion("format", "code: the last message is empty."), "message-3"),
     ],
 )
 def test_a_verdict_leads_to_what_it_is_about(failed: ShownCriterion, anchor: str) -> None:
     assert [place.anchor for place in places_in(turns(), failed)] == [anchor]
+
+
+def test_where_a_judge_names_nothing_no_place_is_named() -> None:
+    assert places_in(turns(), criterion("nl", "judge: it does not look so")) == []
 
 
 def test_every_reason_is_a_sentence() -> None:
