@@ -132,8 +132,18 @@ def decision_on(
     failed = next((one for one in criteria if _rejects(one, row)), None)
     also = [one for one in criteria if one.passed is False and one is not failed]
     also.sort(key=lambda one: not one.mandatory)
-    words = _over_limit(row, tokens) or reason_in_words(reason)
+    words = _over_limit(row, tokens) or _of_call(reason, failed) or reason_in_words(reason)
     return ShownDecision(row["accepted"], reason, words, tuple(facts), failed, tuple(also))
+
+
+def _of_call(reason: str, failed: ShownCriterion | None) -> str:
+    """Which of the two that a check of calls can find; empty where its evidence is not at hand."""
+    said = next((e.words for e in failed.evidence if e.by == "code"), "") if failed else ""
+    if reason != "failed_call" or not said.startswith("Expected "):
+        return ""
+    if said.startswith("Expected no call"):
+        return "A call was made that the task forbids, or that had to wait."
+    return "A call that the task needs was not made with success in time."
 
 
 def _over_limit(row: Row, tokens: int | None) -> str:
@@ -268,7 +278,7 @@ _REASONS = {
     UNFINISHED: "The sub-agent's conversation was cut off.",
     "max_turns": "The conversation took more turns than are allowed.",
     "token_budget": "The conversation took more tokens than are allowed.",
-    "format_error": "The agent's model kept writing calls that cannot be read or fit no tool.",
+    "format_error": "The agent's model kept writing calls that cannot be read or are not valid.",
     "refused": "The agent's model refused to go on.",
     "user_error": "The simulated user kept saying what it must not say.",
     "infra_error": "A sandbox, server or process was lost.",

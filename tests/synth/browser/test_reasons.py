@@ -137,6 +137,25 @@ def test_the_headline_of_a_limit_gives_the_limit_and_what_was_used(tmp_path: Pat
     assert int(used.replace(",", "")) > 10
 
 
+@pytest.mark.parametrize(
+    ("evidence", "words"),
+    [
+        (
+            "Expected no call of rent_boat; seen 1 such calls.",
+            "A call was made that the task forbids",
+        ),
+        ("Expected a successful call of rent_boat; seen 0.", "A call that the task needs was not"),
+        ("in other words", "A call that the task needs was not made, or one that it forbids was."),
+    ],
+)
+def test_the_headline_tells_which_way_a_call_went_wrong(
+    tmp_path: Path, evidence: str, words: str
+) -> None:
+    failed = verdict("t1", "order_1", "code", False, kind="call", evidence=evidence)
+    more = {"failed_criterion": "order_1"}
+    assert words in shown(rejected(tmp_path, one(), "failed_call", [failed], **more))
+
+
 def test_the_plan_stands_beside_the_calls_that_were_made(tmp_path: Path) -> None:
     page = shown(rejected(tmp_path, one(), "failed_state", []))
     table = text_of("<main>" + page.split('id="plan"')[1].split("</table>")[0])
