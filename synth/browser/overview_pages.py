@@ -6,6 +6,7 @@ from fastapi.responses import HTMLResponse
 from records.tables.schemas import Row
 from synth.browser.opened import ShownDataset
 from synth.browser.site import dataset_of, show
+from synth.browser.stage_reasons import run_in_words, stage_reason_in_words
 from synth.publish.verdicts_shown import reason_in_words
 
 router = APIRouter()
@@ -31,6 +32,8 @@ def overview(request: Request, name: str) -> HTMLResponse:
         counts=_counts(dataset),
         reasons=dataset.index.rows(_REASONS),
         reason_in_words=reason_in_words,
+        stage_reason_in_words=stage_reason_in_words,
+        run_in_words=run_in_words,
         runs=dataset.kept("runs", lambda: dataset.rows(_RUNS)),
         yields=dataset.yields.rows(),
     )

@@ -24,6 +24,8 @@ from synth.browser.site import (
 )
 from synth.judging.labels import LABELS, label_later, labels_waiting
 from synth.publish.conversations import ShownConversation, read_from
+from synth.publish.legend import kind_in_words, legend_of
+from synth.publish.numbering import call_anchor
 from synth.publish.rows import rows_of
 from synth.publish.verdicts_shown import reason_in_words
 
@@ -133,6 +135,7 @@ def conversation(request: Request, name: str, trajectory_id: str) -> HTMLRespons
         talk=talk,
         curations=curations,
         curation_id=curation_id,
+        legend=legend_of(talk),
         net=_net_changes(talk),
         broken=_broken(talk, rules),
         others=others,
@@ -142,7 +145,7 @@ def conversation(request: Request, name: str, trajectory_id: str) -> HTMLRespons
         limit=MOST_CHARS if is_whole else SHOWN_CHARS,
         is_whole=is_whole,
         is_cut=not is_whole and _longest(talk) > SHOWN_CHARS,
-        reason_in_words=reason_in_words,
+        kind_in_words=kind_in_words,
     )
 
 
@@ -204,15 +207,17 @@ def _as_curated(db: duckdb.DuckDBPyConnection, curation_id: str, known: list[str
 def _net_changes(talk: ShownConversation) -> list[Row]:
     """Rows of the environment that calls changed, with the calls that did, in order."""
     found: dict[tuple[str, str], Row] = {}
-    for number, turn in enumerate(talk.turns, 1):
-        for place, call in enumerate(turn.calls, 1):
+    for number, turn in enumerate(talk.turns):
+        for place, call in enumerate(turn.calls):
             for change in call.changes or ():
                 row = found.setdefault(
                     (change.entity, change.id),
                     {"entity": change.entity, "id": change.id, "fields": {}, "by": []},
                 )
                 row["op"] = change.op if change.op == "delete" or "op" not in row else row["op"]
-                row["by"].append((f"message-{number}-call-{place}", call.name))
+                row["by"].append(
+                    (call_anchor(number, place), f"{number + 1}.{place + 1} {call.name}")
+                )
                 for one in change.fields:
                     before, _ = row["fields"].get(one.name, (one.before, None))
                     row["fields"][one.name] = before, one.after

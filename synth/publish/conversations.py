@@ -9,7 +9,11 @@ import duckdb
 from records.digest import digest
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
+from synth.episode.delegation import message_tokens
 from synth.publish.decisions import DecisionRule, decision_rule
+from synth.publish.folding import TurnBlock, folded, same
+from synth.publish.numbering import PageNumbers, call_anchor, call_words
+from synth.publish.plans_shown import ShownPlan, plan_beside
 from synth.publish.quotes import QuoteMarks, VerdictPlace, places_in, quotes_of
 from synth.publish.rows import rows_of
 from synth.publish.verdicts_shown import (
@@ -21,7 +25,7 @@ from synth.publish.verdicts_shown import (
     statements_by_message,
 )
 from synth.render.transcript import ShownTurn, turns_of
-from synth.rubrics.standing import ECONOMY, TRUTH, standing_for
+from synth.rubrics.standing import ECONOMY, USER_PART, standing_for
 
 
 class ShownConversation(NamedTuple):
@@ -34,18 +38,50 @@ class ShownConversation(NamedTuple):
     """The agent's, by `ShownTurn.place`."""
     criteria: tuple[ShownCriterion, ...]
     """Those that were not passed first."""
+    numbers: PageNumbers
+    plan: ShownPlan | None
+    """None where the task has no reference plan."""
+
+    @property
+    def blocks(self) -> list[TurnBlock]:
+        """Its turns; those that come again at once with the same findings are put together."""
+        return folded(self.turns, lambda turn: (same(turn), self.statements_of(turn)))
+
+    def statements_of(self, turn: ShownTurn) -> tuple[ShownStatement, ...]:
+        """What was found of what the turn says."""
+        return () if turn.place is None else self.statements.get(turn.place, ())
+
+    @property
+    def false_statements(self) -> list[tuple[int, ShownStatement]]:
+        """With the numbers of their messages, in order."""
+        return [
+            (number, one)
+            for number, turn in enumerate(self.turns, 1)
+            for one in self.statements_of(turn)
+            if one.is_true is False
+        ]
+
+    @property
+    def played_calls(self) -> list[VerdictPlace]:
+        """Those that a model answered in the place of a tool."""
+        return [
+            VerdictPlace(call_anchor(t, c), call_words(t, c, call.name))
+            for t, turn in enumerate(self.turns)
+            for c, call in enumerate(turn.calls)
+            if "llm" in call.marks
+        ]
 
     @property
     def marks(self) -> QuoteMarks:
         """What marks the quotes of its verdicts in its texts."""
         statements = [one for found in self.statements.values() for one in found]
-        return QuoteMarks(quotes_of(self.criteria, statements, TRUTH))
+        return QuoteMarks(quotes_of(self.criteria, statements))
 
     @property
     def places(self) -> list[VerdictPlace]:
         """Where the criterion that rejects it points; empty where none does."""
         failed = self.decision.failed
-        return places_in(self.turns, failed) if failed else []
+        return places_in(self.turns, failed, self.statements) if failed else []
 
 
 def read(dataset: Dataset, trajectory_ids: Sequence[str]) -> list[ShownConversation]:
@@ -100,20 +136,42 @@ def _conversation(
 ) -> ShownConversation:
     messages, tools = json.loads(row["messages"] or "[]"), json.loads(row["tools"] or "[]")
     rubric = json.loads(row["rubric"] or "{}")
+    plan = json.loads(row["reference_plan"] or "null")
     judge_counts = row["decided_by"] != "code"
-    standing = (c.model_dump() for c in (*standing_for(calls), ECONOMY))
+    here = [call for call in calls if call["here"]]
+    turns = turns_of(messages, here, row["train_turns"])
+    is_episode = row["trajectory_id"] == (row["episode_id"] or row["trajectory_id"])
+    numbers = PageNumbers(turns, is_first=is_episode)
+    standing = (c.model_dump() for c in (*standing_for(here), ECONOMY, USER_PART))
     asked = [*rubric.get("criteria", []), *standing]
-    criteria = criteria_of(asked, verdicts, judge_counts=judge_counts)
+    criteria = [
+        _numbered(one, numbers) for one in criteria_of(asked, verdicts, judge_counts=judge_counts)
+    ]
+    tokens = None
+    if row["drop_reason"] == "token_budget" and row["token_budget"] is not None:
+        tokens = sum(message_tokens(m) for m in messages if m["role"] != "system")
     return ShownConversation(
-        row={k: v for k, v in row.items() if k not in ("messages", "tools", "rubric")},
-        turns=tuple(turns_of(messages, calls, row["train_turns"])),
+        row={k: v for k, v in row.items() if k not in _PARSED},
+        turns=tuple(turns),
         tools=tuple(str(tool.get("function", {}).get("name")) for tool in tools),
-        decision=decision_on(row, criteria, rule.threshold(rubric)),
-        statements=statements_by_message(verdicts, judge_counts=judge_counts)
-        if row["trajectory_id"] == (row["episode_id"] or row["trajectory_id"])
-        else {},
+        decision=decision_on(row, criteria, rule.threshold(rubric), tokens=tokens),
+        statements=statements_by_message(verdicts, judge_counts=judge_counts) if is_episode else {},
         criteria=tuple(criteria),
+        numbers=numbers,
+        plan=None if plan is None else plan_beside(plan, calls, turns),
     )
+
+
+_PARSED = ("messages", "tools", "rubric", "reference_plan")
+
+
+def _numbered(one: ShownCriterion, numbers: PageNumbers) -> ShownCriterion:
+    """With code's evidence in the numbers of the page."""
+    evidence = tuple(
+        said._replace(words=numbers.told(one.kind, said.words)) if said.by == "code" else said
+        for said in one.evidence
+    )
+    return one._replace(evidence=evidence)
 
 
 def _logged(call: Row) -> Row:
@@ -127,19 +185,20 @@ def _parsed(verdict: Row) -> Row:
 _TRAJECTORIES = """
 SELECT t.* EXCLUDE (run_id, schema_version, fidelities, judge_standing),
   coalesce(t.server, d.name, t.domain_id, t.variant, '?') AS world,
-  k.complexity, k.rubric
+  k.complexity, k.rubric, k.reference_plan, k.max_turns, k.token_budget
 FROM trajectories AS t LEFT JOIN domains AS d USING (domain_id) LEFT JOIN tasks AS k USING (task_id)
 WHERE list_contains($1, t.trajectory_id)"""
 
-# an episode's calls stand under its id; each of its conversations shows those that were made in it
+# an episode's calls stand under its id; each of its conversations shows those that were made in it,
+# and what the plan asks for may have been done in any
 _CALLS = """
 SELECT t.trajectory_id, tool_call_id, call_index, c.executed_by, is_error, error_code,
   injected_outcome,
-  policy_violations, actor, turn, name, arguments, observation, state_diff
+  policy_violations, actor, turn, name, arguments, observation, state_diff,
+  coalesce(c.session, 0) = coalesce(t.session, 0)
+    AND coalesce(c.parent_call_id = t.parent_call_id, t.parent_call_id IS NULL) AS here
 FROM tool_calls AS c JOIN trajectories AS t
   ON c.trajectory_id = coalesce(t.episode_id, t.trajectory_id)
-  AND coalesce(c.session, 0) = coalesce(t.session, 0)
-  AND (c.parent_call_id = t.parent_call_id OR t.parent_call_id IS NULL)
 WHERE list_contains($1, t.trajectory_id) ORDER BY t.trajectory_id, call_index"""
 
 # so do its verdicts, which are about all of its conversations

@@ -18,7 +18,7 @@ from synth.judging.decision import UNDECIDED, counting
 from synth.judging.judge import TRUE_FINDINGS
 from synth.rubrics.standing import TRUTH
 
-_FINDINGS = {
+FINDINGS = {
     "matched": "matches the records",
     "contradicted": "contradicted",
     "open": "not decided",
@@ -27,6 +27,7 @@ _FINDINGS = {
     "no_claim": "no claim",
     "not_shown": "not shown",
 }
+"""Of a statement, in words."""
 
 _DECIDED_BY = {
     "code": "code alone; no judge's word counted",
@@ -47,6 +48,20 @@ class ShownStatement(NamedTuple):
     quote: str
 
 
+class ShownEvidence(NamedTuple):
+    by: str
+    """`code`, `judge`, or `panel:MODEL`."""
+    words: str
+
+    @property
+    def told(self) -> str:
+        """What code found stands as a finding, what a model said as its words."""
+        if self.by == "code":
+            return f"Code found: {self.words}"
+        who = "The judge" if self.by == "judge" else self.by.replace("panel:", "The judge ")
+        return f"{who} says: \u201c{self.words}\u201d"
+
+
 class ShownCriterion(NamedTuple):
     criterion: str
     kind: str
@@ -58,10 +73,29 @@ class ShownCriterion(NamedTuple):
     """Whose verdict counts: `code` or `judge`; empty where none does."""
     code: bool | None
     judge: bool | None
-    evidence: tuple[str, ...]
-    """Of each checker, with its name."""
+    evidence: tuple[ShownEvidence, ...]
+    """Of each checker, code first."""
     quote: str
     """The words that decide it, as the verdict that counts gives them; may be empty."""
+    by_code: bool
+    """Whether code looked at it."""
+
+    @property
+    def who(self) -> str:
+        """Whose word counts, and why, as a sentence."""
+        if self.decided_by == "code":
+            if self.judge is None:
+                return "Code decided it from the stored rows; no judge is asked where code is sure."
+            agrees = "agrees" if self.judge == self.code else "says the opposite"
+            return f"Code decided it; the judge was asked too, {agrees}, and does not count here."
+        if self.decided_by == "judge" and self.by_code:
+            return "Code looked and could not tell for sure, so the judge was asked and decided it."
+        if self.decided_by == "judge":
+            return "Only a judge can tell it, so a model decided it; code has no check for it."
+        if self.judge is not None:
+            return "A judge was asked whose word does not count, so it decides nothing."
+        asked = "Code looked and could not tell for sure" if self.by_code else "Nobody could tell"
+        return f"{asked}, and no judge's word counts, so it decides nothing."
 
 
 class ShownDecision(NamedTuple):
@@ -74,15 +108,21 @@ class ShownDecision(NamedTuple):
     """Name and value, short: whose word it was, what that is worth, whose failure it is."""
     failed: ShownCriterion | None
     """The criterion that was not passed, as the curation names it."""
+    also: tuple[ShownCriterion, ...]
+    """The others that were not passed; a scored one lowers the score."""
 
 
-def decision_on(row: Row, criteria: Sequence[ShownCriterion], threshold: float) -> ShownDecision:
-    """`row`: of the view `trajectories`; `threshold`: the score from which it is accepted."""
+def decision_on(
+    row: Row, criteria: Sequence[ShownCriterion], threshold: float, *, tokens: int | None = None
+) -> ShownDecision:
+    """`row`: of the view `trajectories`, with the limits of its task; `threshold`: the score from
+    which it is accepted; `tokens`: what its messages come to, where that is known."""
     facts = [("decided by", _DECIDED_BY[row["decided_by"]])]
     if row["judge_status"]:
         facts.append(("judge status", row["judge_status"].replace("_", " ")))
     if row["self_judged"]:
-        facts.append(("self-judged", "the agent's own model is the judge"))
+        what = "was asked for the cause alone" if row["decided_by"] == "code" else "is the judge"
+        facts.append(("self-judged", f"the agent's own model {what}"))
     if row["attributed_to"]:
         party = row["attributed_to"]
         facts.append(("failure of", party if party == "undetermined" else f"the {party}"))
@@ -90,8 +130,37 @@ def decision_on(row: Row, criteria: Sequence[ShownCriterion], threshold: float) 
         facts.append(("score", f"{row['score']:.2f}, accepted from {threshold:.2f}"))
     reason = row["drop_reason"] or ""
     failed = next((one for one in criteria if _rejects(one, row)), None)
-    words = reason_in_words(reason)
-    return ShownDecision(row["accepted"], reason, words, tuple(facts), failed)
+    also = [one for one in criteria if one.passed is False and one is not failed]
+    also.sort(key=lambda one: not one.mandatory)
+    words = _over_limit(row, tokens) or _of_call(reason, failed) or reason_in_words(reason)
+    return ShownDecision(row["accepted"], reason, words, tuple(facts), failed, tuple(also))
+
+
+def _of_call(reason: str, failed: ShownCriterion | None) -> str:
+    """Which of the two that a check of calls can find; empty where its evidence is not at hand."""
+    said = next((e.words for e in failed.evidence if e.by == "code"), "") if failed else ""
+    if reason != "failed_call" or not said.startswith("Expected "):
+        return ""
+    if said.startswith("Expected no call"):
+        return "A call was made that the task forbids, or that had to wait."
+    return "A call that the task needs was not made with success in time."
+
+
+def _over_limit(row: Row, tokens: int | None) -> str:
+    """The limit of the task that ended the episode, and how much was used; empty where none did,
+    and for a sub-agent, whose limits are another's."""
+    reason, turns, most = row["drop_reason"], row["num_turns"], row["max_turns"]
+    if row["parent_call_id"] is not None:
+        return ""
+    if reason == "max_turns" and most is not None and turns is not None:
+        if turns >= most:
+            return f"The agent wrote {turns} of {most} messages that are allowed, and was not done."
+        return f"The agent wrote the {most} messages that the task allows, {turns} of them here."
+    most = row["token_budget"]
+    if reason == "token_budget" and most is not None:
+        used = f"some {tokens:,} tokens" if tokens and tokens > most else "more tokens"
+        return f"The conversation took {used}, and the task allows {most:,}."
+    return ""
 
 
 def _rejects(one: ShownCriterion, row: Row) -> bool:
@@ -127,7 +196,7 @@ def statements_by_message(
 
 def _statement(checked_by: str, entry: Mapping[str, Any]) -> ShownStatement:
     finding = str(entry["finding"])
-    words, is_true = _FINDINGS.get(finding, finding), finding in {"matched", *TRUE_FINDINGS}
+    words, is_true = FINDINGS.get(finding, finding), finding in {"matched", *TRUE_FINDINGS}
     if is_true and not entry.get("supported", True):
         words, is_true = "its quote stands nowhere", False
     return ShownStatement(
@@ -160,7 +229,7 @@ def _criterion(
     criterion: str, rows: Sequence[Row], words: str, counted: Row | None
 ) -> ShownCriterion:
     passed = {row["checked_by"]: row["passed"] for row in rows}
-    said = tuple(f"{r['checked_by']}: {r['evidence']}" for r in rows if r["evidence"])
+    said = tuple(ShownEvidence(r["checked_by"], r["evidence"]) for r in rows if r["evidence"])
     return ShownCriterion(
         criterion=criterion,
         kind=rows[0]["kind"],
@@ -172,6 +241,7 @@ def _criterion(
         judge=passed.get("judge"),
         evidence=said,
         quote=(counted["quote"] or "") if counted else "",
+        by_code="code" in passed,
     )
 
 
@@ -208,7 +278,7 @@ _REASONS = {
     UNFINISHED: "The sub-agent's conversation was cut off.",
     "max_turns": "The conversation took more turns than are allowed.",
     "token_budget": "The conversation took more tokens than are allowed.",
-    "format_error": "The agent's model kept writing calls that cannot be read.",
+    "format_error": "The agent's model kept writing calls that cannot be read or are not valid.",
     "refused": "The agent's model refused to go on.",
     "user_error": "The simulated user kept saying what it must not say.",
     "infra_error": "A sandbox, server or process was lost.",

@@ -57,8 +57,8 @@ def full_id(dataset: Dataset, beginning: str) -> str:
 
 def _rendered(talk: ShownConversation) -> Group:
     parts: list[RenderableType] = [_head(talk)]
-    for turn in talk.turns:
-        parts += _turn(turn)
+    for number, turn in enumerate(talk.turns, 1):
+        parts += _turn(turn, number)
         parts += _statements(talk.statements.get(turn.place, ()) if turn.place is not None else ())
     if talk.criteria:
         parts += [Rule("criteria", style="bright_black"), *_criteria(talk.criteria)]
@@ -101,12 +101,12 @@ def _rejecting(one: ShownCriterion) -> list[tuple[str, str]]:
     facts = [("not passed", f"{one.criterion} ({one.decided_by}): {one.words}")]
     if one.quote:
         facts.append(("quote", one.quote))
-    return [*facts, *(("", line) for line in one.evidence if line.startswith(one.decided_by))]
+    return [*facts, ("", one.who), *(("", said.told) for said in one.evidence)]
 
 
-def _turn(turn: ShownTurn) -> list[RenderableType]:
+def _turn(turn: ShownTurn, number: int) -> list[RenderableType]:
     colour = _COLOURS.get(turn.role, "white")
-    title = one_line(turn.role)
+    title = f"{number} {one_line(turn.role)}"
     if turn.role == "assistant" and turn.trained is False:
         title += " (not learnt from)"
     parts: list[RenderableType] = [
@@ -116,13 +116,14 @@ def _turn(turn: ShownTurn) -> list[RenderableType]:
         parts.append(Text(visible(turn.reasoning), style="italic bright_black"))
     if turn.text:
         parts.append(Text(visible(turn.text)))
-    parts += [Padding(_call(call), (0, 0, 0, 2)) for call in turn.calls]
+    calls = enumerate(turn.calls, 1)
+    parts += [Padding(_call(call, f"{number}.{place}"), (0, 0, 0, 2)) for place, call in calls]
     return parts
 
 
-def _call(call: ShownCall) -> Text:
+def _call(call: ShownCall, number: str) -> Text:
     style = "red" if call.is_error else "yellow"
-    text = Text.assemble((one_line(call.name), f"bold {style}"), " ")
+    text = Text.assemble(f"{number} ", (one_line(call.name), f"bold {style}"), " ")
     text.append(one_line(", ".join(call.marks)), style="bright_black")
     text.append(f"\n{visible(call.arguments)}\n")
     result = "no result: the episode ended" if call.result is None else call.result
@@ -160,7 +161,7 @@ def _criteria(criteria: Sequence[ShownCriterion]) -> list[RenderableType]:
             Text(one_line(one.kind) if one.mandatory else f"{one_line(one.kind)}, scored"),
             _passed(one.code),
             _passed(one.judge),
-            Text("\n".join(map(one_line, one.evidence)), style="bright_black"),
+            Text("\n".join(one_line(said.told) for said in one.evidence), style="bright_black"),
         )
     passed = [f"{one.criterion} ({one.decided_by})" for one in criteria if one.passed]
     line = Text(one_line(f"passed: {', '.join(passed)}"), style="green")

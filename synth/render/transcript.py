@@ -48,6 +48,8 @@ class ShownCall(NamedTuple):
     jobs that ran meanwhile."""
     changes: tuple[ShownChange, ...] | None
     """None: the log does not know the call."""
+    index: int | None
+    """Among the calls of the episode, from 0; None where the log does not know the call."""
 
 
 class ShownTurn(NamedTuple):
@@ -108,6 +110,7 @@ def _own_turn(calls: Sequence[Row]) -> ShownTurn:
             is_error=bool(call["is_error"]),
             marks=("by the user, unseen by the agent", *_marks(call)),
             changes=changes_shown(call["state_diff"] or ()),
+            index=call["call_index"],
         )
         for call in calls
     )
@@ -126,6 +129,7 @@ def _call(
         is_error=bool(row and row["is_error"]),
         marks=_marks(row) if row else (),
         changes=changes_shown(row["state_diff"] or ()) if row else None,
+        index=row["call_index"] if row else None,
     )
 
 
@@ -148,9 +152,11 @@ def _fields(change: Mapping[str, Any]) -> Iterator[ShownField]:
     if not isinstance(before, Mapping) or not isinstance(after, Mapping):
         yield ShownField("", pretty(before), pretty(after))
         return
+    row_id = str(change.get("id"))
     for name in dict.fromkeys([*before, *after]):
-        sides = [pretty(side[name]) if name in side else None for side in (before, after)]
-        if set(sides) - {None, str(change.get("id"))}:  # a row of a file is its own id
+        if any(name in side and str(side[name]) != row_id for side in (before, after)):
+            # a row of a file is its own id, which has been said
+            sides = [pretty(side[name]) if name in side else None for side in (before, after)]
             yield ShownField(name, *sides)
 
 

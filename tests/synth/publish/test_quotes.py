@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synth.judging.transcript import is_quoted, places_of, quotable
-from synth.publish.quotes import QuoteMarks, ShownQuote, places_in
-from synth.publish.verdicts_shown import ShownCriterion, reason_in_words
+from synth.publish.quotes import QuoteMarks, ShownQuote, in_whole_words, places_in
+from synth.publish.verdicts_shown import ShownCriterion, ShownEvidence, reason_in_words
 from synth.render.transcript import ShownTurn, turns_of
 from tests.synth.small_dataset import call
 
@@ -16,8 +16,9 @@ WORDS = st.text(st.sampled_from("abc dE1\u00df\u0130'\"*\n\u201c\u2026\\"), max_
 
 
 def criterion(kind: str, evidence: str, quote: str = "") -> ShownCriterion:
-    by = "judge" if quote else "code"
-    return ShownCriterion(kind, kind, "", True, False, by, False, None, (evidence,), quote)
+    by, words = evidence.split(": ", 1)
+    said = (ShownEvidence(by, words),)
+    return ShownCriterion(kind, kind, "", True, False, by, False, None, said, quote, by == "code")
 
 
 @given(text=WORDS, quotes=st.lists(WORDS, max_size=4), limit=st.integers(0, 70))
@@ -34,6 +35,30 @@ def test_what_is_accepted_as_a_quote_of_a_text_is_found_in_it(text: str, quote: 
     spoken = [one for one in said if one.of == "user"][:1]
     if is_quoted(quote, spoken):
         assert places_of(quote, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "quote", "marked"),
+    [
+        ("It costs 1,200.50 EUR.", "200.50 EUR", "1,200.50 EUR"),
+        ("The boats B-17 and B-18.", "boats B-1", "boats B-17"),
+        ("the boathouse", "the boat", "the boathouse"),
+        ("It is rented, for 20 EUR.", "for 20 EUR", "for 20 EUR"),
+        ("It is rented, for 20 EUR.", "is rented,", "is rented,"),
+        ("\u8239\u5df2\u7ecf\u79df\u597d", "\u5df2\u7ecf\u79df\u597d", "\u5df2\u7ecf\u79df\u597d"),
+    ],
+)
+def test_a_mark_begins_and_ends_in_no_word(text: str, quote: str, marked: str) -> None:
+    pieces = QuoteMarks([ShownQuote(quote, "truth", False)])(text, 100)
+    assert [piece.text for piece in pieces if piece.quote] == [marked]
+
+
+@given(text=WORDS, ends=st.tuples(st.integers(0, 60), st.integers(0, 60)))
+def test_widening_takes_nothing_away_and_is_done_once(text: str, ends: tuple[int, int]) -> None:
+    start, stop = sorted(min(end, len(text)) for end in ends)
+    first, last = in_whole_words(text, start, stop)
+    assert first <= start <= stop <= last
+    assert in_whole_words(text, first, last) == (first, last)
 
 
 @pytest.mark.parametrize(
@@ -83,10 +108,17 @@ def turns() -> list[ShownTurn]:
         ),
         (criterion("call", "code: Expected no call of rent; seen 1."), "message-2-call-1"),
         (criterion("state", "code: Expected 1 changes; missing: create trip."), "message-3"),
+        (criterion("test", "code: mended 0 of 1."), "message-2-call-1"),
+        (criterion("format", "code: message 2 shows tool markup."), "message-2"),
+        (criterion("format", "code: the last message is empty."), "message-3"),
     ],
 )
 def test_a_verdict_leads_to_what_it_is_about(failed: ShownCriterion, anchor: str) -> None:
     assert [place.anchor for place in places_in(turns(), failed)] == [anchor]
+
+
+def test_where_a_judge_names_nothing_no_place_is_named() -> None:
+    assert places_in(turns(), criterion("nl", "judge: it does not look so")) == []
 
 
 def test_every_reason_is_a_sentence() -> None:

@@ -10,7 +10,14 @@ from records.errors import ConfigError
 from records.store.dataset import Dataset
 from synth.publish.conversations import pick
 from synth.publish.view import show_trajectory
-from synth.render.transcript import BESIDE, LONG_FIELD, turns_of, where_they_differ
+from synth.render.transcript import (
+    BESIDE,
+    LONG_FIELD,
+    ShownField,
+    changes_shown,
+    turns_of,
+    where_they_differ,
+)
 from tests.synth.small_dataset import conversation, trajectory, write_dataset
 
 ESCAPES = "\x1b[2J\x1b]0;owned\x07 [red]markup[/red] \u202e:smile:"
@@ -105,3 +112,13 @@ def test_of_a_long_text_the_place_is_shown_that_changed(
         assert side.removeprefix("... ").removesuffix(" ...") in text
     assert shown[0] != shown[1]
     assert where_they_differ(None, texts[1]) == (None, texts[1])
+
+
+def test_a_row_that_is_its_own_id_is_told_once() -> None:
+    line = '{"type":"entity","name":"market hall"}'
+    gone = {"op": "delete", "entity": "item", "id": line, "before": {"line": line}, "after": None}
+    timer = {"op": "delete", "entity": "timer", "id": "T-1", "after": None}
+    timer |= {"before": {"timer_id": "T-1", "action": "turn_on"}}
+    [one, other] = changes_shown([gone, timer])
+    assert one.fields == ()
+    assert other.fields == (ShownField("action", "turn_on", None),)
