@@ -47,7 +47,7 @@ from synth.exports.formats.registry import (
     format_named,
 )
 from synth.exports.selection import Selection, nothing_left, select
-from synth.exports.stored_rows import note_exported, prepare, rows_in, splits_of
+from synth.exports.stored_rows import note_exported, rows_in, splits_of
 
 MARKS_FILE = "marks.csv"
 
@@ -101,7 +101,6 @@ def export_dataset(
             include_code_alone=include_code_alone,
         )
         with new_folder(out) as folder:
-            prepare(db, selection)
             writing = _Writing(folder, db, selection, form, files, options)
             rows = writing.parts()
             if not rows["default"]:
@@ -225,7 +224,7 @@ class _Writing:
     def _part(self, part: ExportPart) -> dict[str, int]:
         found: dict[str, int] = {}
         if part.source == "attempts":
-            self.left_out["no_attempt"] = sum(map(len, self.selection.ids.values()))
+            self.left_out["no_attempt"] = self.selection.num_chosen
         for split in splits_of(self.db, part.source):
             rows = self._made(part, split)
             path = self.folder / part.pattern(self.files).format(split)

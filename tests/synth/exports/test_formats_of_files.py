@@ -168,14 +168,15 @@ def test_load_dataset_takes_the_features_of_the_card(
 def test_tasks_of_verl_are_one_a_task_with_what_the_user_says_first(exports: MadeExports) -> None:
     out = exports.folder("verl")
     rows = rows_of(out, "rl")
-    assert [row["extra_info"]["task_id"] for row in rows] == ["task-1", "task-2", "task-3"]
+    # by trajectory: alone, better, good
+    assert [row["extra_info"]["task_id"] for row in rows] == ["task-3", "task-2", "task-1"]
     assert [row["extra_info"]["index"] for row in rows] == [0, 1, 2]
-    assert rows[0]["prompt"] == [
+    assert rows[2]["prompt"] == [
         {"role": "system", "content": "You rent boats."},
         {"role": "user", "content": "Please rent me the boat Heron."},
     ]
-    assert json.loads(rows[0]["extra_info"]["tools"]) == TOOLS
-    assert json.loads(rows[0]["reward_model"]["ground_truth"])["criteria"]
+    assert json.loads(rows[2]["extra_info"]["tools"]) == TOOLS
+    assert json.loads(rows[2]["reward_model"]["ground_truth"])["criteria"]
     compile((out / CLASS_FILE).read_text(), CLASS_FILE, "exec")
 
 
