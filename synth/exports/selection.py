@@ -51,7 +51,7 @@ def select(
     db.execute("DROP TABLE looked_at")
     if not num_chosen:
         raise ConfigError(nothing_left("trajectory", dataset, left_out))
-    return Selection(num_chosen, left_out, calibrated_gradings(dataset))
+    return Selection(num_chosen, left_out, calibrated_gradings(db))
 
 
 # of an agent that the dataset does not hold nobody knows the tools
