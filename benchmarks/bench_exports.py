@@ -107,7 +107,7 @@ def accepted_in(dataset: Dataset) -> Tables:
 
 
 def among(rows: pa.Table, key: str, chosen: pa.Table) -> pa.Table:
-    return rows.filter(pc.is_in(rows[key], chosen[key].combine_chunks()))
+    return rows.filter(pc.field(key).isin(chosen[key].to_pylist()))
 
 
 def first_of(base: Tables, number: int) -> list[tuple[str, pa.Table]]:
@@ -126,7 +126,8 @@ def failed_attempts(accepted: Tables) -> Tables:
     for table, rows in found.items():
         for name in ("trajectory_id", "episode_id"):
             if name in rows.column_names:
-                own = pc.binary_join_element_wise(rows[name], pa.scalar("failed"), "-")
+                parts = [rows[name], pa.scalar("failed"), "-"]
+                own = pc.call_function("binary_join_element_wise", parts)
                 rows = replaced(rows, name, own)
         found[table] = rows
     number = found["trajectories"].num_rows
