@@ -12,9 +12,7 @@ range. The first line is the start: from the command to the printed address.
 
 import argparse
 import contextlib
-import hashlib
 import http.client
-import io
 import subprocess
 import sys
 import tempfile
@@ -27,15 +25,10 @@ from urllib.parse import quote, urlsplit
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-import pyarrow as pa  # noqa: E402
-import pyarrow.compute as pc  # noqa: E402
-import pyarrow.parquet as pq  # noqa: E402
-
+from benchmarks.marked_rows import commit, marked  # noqa: E402
 from benchmarks.measured import show, spread  # noqa: E402
-from records.files import write_atomic  # noqa: E402
-from records.store.commits import Commit, ItemStatus, Part  # noqa: E402
-from records.store.dataset import Dataset, StagedCommit  # noqa: E402
-from records.tables.schemas import SCHEMA_VERSION  # noqa: E402
+from records.store.commits import ItemStatus  # noqa: E402
+from records.store.dataset import Dataset  # noqa: E402
 
 STAGES = {
     "tasks": ("tasks",),
@@ -73,55 +66,10 @@ def multiply(source: Dataset, root: Path, wanted: int) -> None:
     for copy in range(-(-wanted // len(ids))):
         mark = f"{copy:05x}"
         for stage, tables in STAGES.items():
-            parts = {table: _marked(stored[table], mark) for table in tables}
+            parts = {table: marked(stored[table], mark) for table in tables}
             done = {f"{mark}-{i}": ItemStatus("kept", None) for i in ids}
             commit(target, stage, copy, parts, done if stage == "rollouts" else {})
         print(f"{(copy + 1) * len(ids):,} of {wanted:,}", file=sys.stderr)
-
-
-def _marked(stored: pa.Table, mark: str) -> pa.Table:
-    """The rows under other ids."""
-    for name in ("trajectory_id", "task_id", "episode_id"):
-        if name in stored.column_names:
-            place, ids = stored.column_names.index(name), stored[name]
-            marked = pc.call_function("binary_join_element_wise", [pa.scalar(mark), ids, "-"])
-            stored = stored.set_column(place, stored.schema.field(name), marked)
-    return stored
-
-
-def commit(
-    target: Dataset,
-    stage: str,
-    shard: int,
-    tables: dict[str, pa.Table],
-    items: dict[str, ItemStatus],
-) -> None:
-    """As `Dataset.commit`, of tables that are encoded already."""
-    parts = []
-    for table, stored in tables.items():
-        buffer = io.BytesIO()
-        pq.write_table(stored, buffer, compression="zstd")
-        name, data = f"{stage}-{shard:05d}.parquet", buffer.getvalue()
-        write_atomic(target.root / "tables" / table / name, data)
-        part = Part(
-            table=table,
-            name=name,
-            rows=stored.num_rows,
-            sha256=hashlib.sha256(data).hexdigest(),
-            columns=tuple(stored.column_names),
-            schema_version=SCHEMA_VERSION,
-        )
-        parts.append(part)
-    made = Commit(
-        number=0,
-        run_id="many",
-        stage=stage,
-        shard=shard,
-        supersedes=False,
-        parts=tuple(parts),
-        items=items,
-    )
-    target.append(StagedCommit(made, {}))
 
 
 def measure(root: Path, repeats: int) -> None:

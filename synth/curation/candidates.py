@@ -3,6 +3,7 @@
 Pure: rows in, candidates out.
 """
 
+import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -53,7 +54,8 @@ class CurationCandidate(NamedTuple):
     drop_reason: str | None
     sequence: tuple[str, ...]
     """The tools called, in call order."""
-    opening: str
+    opening: bytes
+    """Digest of `first_words`, of which nothing is asked but whether they are the same."""
     train_turns: list[bool]
     """Of the first conversation: the row's own."""
     judge_status: JudgeStatus | None
@@ -145,7 +147,7 @@ def candidate_of(
         score=decision.score,
         drop_reason=reason,
         sequence=tuple(call["name"] for call in ordered),
-        opening=first_words(trajectory["messages"]),
+        opening=_digest_of(first_words(trajectory["messages"])),
         train_turns=train_turns(first, faulty),
         judge_status=status if by_judge else None,
         failed_criterion=decision.named["criterion_id"] if decision.named else None,
@@ -175,6 +177,32 @@ def first_words(messages: Sequence[Mapping[str, Any]]) -> str:
     """The user's first message without case, punctuation and spacing."""
     text = next((text_of(m) for m in messages if m["role"] == "user"), "")
     return " ".join(re.findall(r"\w+", text.casefold()))
+
+
+def _digest_of(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(errors="replace"), digest_size=16).digest()
+
+
+class SharedValues:
+    """Equal values of candidates as one object: of a hundred thousand most say the same, and what
+    is read of each would take two thousand bytes."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, Any], Any] = {}
+
+    def of(self, candidate: CurationCandidate) -> CurationCandidate:
+        return candidate._replace(**{name: self._first(name, candidate) for name in _SHARED})
+
+    def _first(self, name: str, candidate: CurationCandidate) -> Any:
+        value = getattr(candidate, name)
+        key = tuple(value) if isinstance(value, list) else value
+        return self._known.setdefault((name, key), value)
+
+
+_SHARED = (
+    *("split", "termination_reason", "drop_reason", "sequence", "train_turns"),
+    *("failed_criterion", "domain", "complexity", "variant", "outcome", "executed_by"),
+)
 
 
 class FollowingTurns(NamedTuple):

@@ -15,6 +15,7 @@ from synth.curation import embedding, leaks
 from synth.curation.candidates import (
     CurationCandidate,
     FollowingTurns,
+    SharedValues,
     candidate_of,
     following,
 )
@@ -153,12 +154,15 @@ class CurationStage(Decided):
         for warning in warnings_of(candidates, dropped, self.run.config.curation):
             log.warning("curation: %s", warning)
         rows += following(rows, item.data["following"])
-        tables = {"curation": rows, leaks.TABLE: found}
-        own_id = {"curation_id": item.item_id}
+        for row in chain(rows, found):
+            row["curation_id"] = item.item_id
         reasons = Counter(row["drop_reason"] for row in rows if row["drop_reason"])
         return ItemResult(
-            {name: [row | own_id for row in many] for name, many in tables.items()}
-            | {embedding.TABLE: nearest.new if nearest else []},
+            {
+                "curation": rows,
+                leaks.TABLE: found,
+                embedding.TABLE: nearest.new if nearest else [],
+            },
             noted=dict(sorted(reasons.items())),
         )
 
@@ -188,12 +192,12 @@ class CurationStage(Decided):
         `conversations`."""
         tried = trials(self.run.dataset, self.grading_id)
         minimum = self.run.config.judging.minimum_quality
-        status = judge_status_of(judge_rates(tried), minimum)
+        status, shared = judge_status_of(judge_rates(tried), minimum), SharedValues()
         for row in chain.from_iterable(self.run.dataset.in_commits("trajectories", _COLUMNS)):
             if not is_episode(row):
                 conversations.append(self._follower(row, status))
             elif candidate := self.candidate(row, status):
-                yield candidate
+                yield shared.of(candidate)
 
     def _follower(self, row: Row, status: JudgeStatus) -> FollowingTurns:
         no_loss, episode = self.run.config.curation.no_loss, row["episode_id"]

@@ -46,7 +46,7 @@ def facts_of(dataset: Dataset, db: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     models = [
         row | {"terms": _terms(settings.values(), row["model"])} for row in rows_of(db, _MODELS)
     ]
-    judged = judge_report(dataset)
+    judged = judge_report(dataset, connected=db)
     return {
         "dataset": dataset.root.name,
         "offline_model": any(row["model"].startswith(OFFLINE_MODEL) for row in models),

@@ -45,9 +45,10 @@ from synth.exports.formats.registry import (
     check_reasoning,
     file_type_of,
     format_named,
+    without_pairs,
 )
 from synth.exports.selection import Selection, nothing_left, select
-from synth.exports.stored_rows import note_exported, prepare, rows_in, splits_of
+from synth.exports.stored_rows import note_exported, rows_in, splits_of
 
 MARKS_FILE = "marks.csv"
 
@@ -81,13 +82,15 @@ def export_dataset(
     reasoning: Reasoning = "none",
     declarations: Style = "json",
     arguments: Arguments = "object",
+    unpaired: bool = False,
 ) -> Exported:
-    """Write the folder `out`, which must not exist.
+    """Write the folder `out`, which must not exist. With `unpaired`, of the format `preferences`
+    only the attempts with a label, which there are without pairs as well.
 
     ConfigError when nothing is left to export; ItemError, naming the trajectory, when an accepted
     conversation is one that no trainer could take. Nothing is written then.
     """
-    form = format_named(format)
+    form = without_pairs(format) if unpaired else format_named(format)
     files = file_type_of(form, file_type)
     check_reasoning(form, reasoning)
     check_arguments(form, arguments)
@@ -101,24 +104,24 @@ def export_dataset(
             include_code_alone=include_code_alone,
         )
         with new_folder(out) as folder:
-            prepare(db, selection)
             writing = _Writing(folder, db, selection, form, files, options)
             rows = writing.parts()
-            if not rows["default"]:
-                raise ConfigError(_nothing(form, dataset, writing.left_out))
-            pattern = form.parts[0].pattern(files)
-            written = WrittenExport(out.absolute().name, tuple(rows["default"]), pattern, files)
+            first, *others = form.parts
+            if not rows[first.name]:
+                raise ConfigError(_nothing(form, dataset, writing.left_out, rows))
+            pattern = first.pattern(files)
+            written = WrittenExport(out.absolute().name, tuple(rows[first.name]), pattern, files)
             for name, text in form.beside(written).items():
                 with written_text(folder / name) as handle:
                     handle.write(text)
             exported = Exported(
                 out=str(out),
                 format=format,
-                rows=rows["default"],
+                rows=rows[first.name],
                 left_out={reason: n for reason, n in writing.left_out.items() if n},
                 text_arguments=writing.text_arguments,
                 thoughts=writing.thoughts,
-                more_rows={name: own for name, own in rows.items() if name != "default"},
+                more_rows={part.name: rows[part.name] for part in others},
                 flags_lost=writing.flags_lost,
             )
             told = {
@@ -129,6 +132,7 @@ def export_dataset(
                 "--reasoning": None if reasoning == "none" else reasoning,
                 "--declarations": None if declarations == "json" else declarations,
                 "--arguments": None if arguments == "object" else arguments,
+                "--unpaired": unpaired,
             }
             note_exported(db, writing.ids)
             contents = _contents(form, written, exported, rows, reasoning)
@@ -136,14 +140,21 @@ def export_dataset(
     return exported
 
 
-def _nothing(form: ExportFormat, dataset: Dataset, left_out: Counter[str]) -> str:
+def _nothing(
+    form: ExportFormat,
+    dataset: Dataset,
+    left_out: Counter[str],
+    rows: Mapping[str, Mapping[str, int]],
+) -> str:
     """Why there is no row, and what would help."""
     counts = {reason: number for reason, number in left_out.items() if number}
     if form.parts[0].source != "pairs":
         return nothing_left("trajectory", dataset, counts)
+    alone = sum(sum(own.values()) for own in rows.values())
     return (
         f"{nothing_left('pair', dataset, counts)}; a pair takes several attempts at one task "
         "(rollouts.attempts), one that was accepted and one that the agent failed"
+        + (f"; to write the {alone} attempts with a label alone, add --unpaired" if alone else "")
     )
 
 
@@ -225,7 +236,7 @@ class _Writing:
     def _part(self, part: ExportPart) -> dict[str, int]:
         found: dict[str, int] = {}
         if part.source == "attempts":
-            self.left_out["no_attempt"] = sum(map(len, self.selection.ids.values()))
+            self.left_out["no_attempt"] = self.selection.num_chosen
         for split in splits_of(self.db, part.source):
             rows = self._made(part, split)
             path = self.folder / part.pattern(self.files).format(split)
@@ -261,7 +272,7 @@ class _Writing:
             rejected = with_reasoning(stored["rejected_messages"], self.options.reasoning)
             stored["rejected_messages"] = rejected
         made = part.row(stored, self.options)
-        if part.name == "default":
+        if part is self.form.parts[0]:
             self.text_arguments += num_text_arguments(messages)
             self.thoughts += num_thoughts(messages, self.options.reasoning)
             asked = zip(messages, learnt_turns(messages, stored["train_turns"]), strict=True)

@@ -7,53 +7,24 @@ only tools of known licence (others need a flag). The rest is counted by reason.
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import duckdb
-import pyarrow as pa
 
 from records.errors import ConfigError
 from records.store.dataset import Dataset
-from records.tables.schemas import STR, STRS
-from records.tables.splits import SPLITS
 from synth.judging.judge_report import calibrated_gradings
 
 UNKNOWN = "unknown"
 """Licence of a tool that states none."""
 
 
-@dataclass
-class Selection:
-    ids: dict[str, list[str]] = field(default_factory=dict)
-    """Trajectory ids by split, in the order in which they are written; no split is empty."""
-    licenses: dict[str, list[str]] = field(default_factory=dict)
-    """Of each chosen or failed trajectory: the licences of the tools that it shows, sorted."""
-    failed: list[str] = field(default_factory=list)
-    """Of rejected trajectories those that nothing but the agent's own failure keeps out."""
-    left_out: Counter[str] = field(default_factory=Counter)
-    calibrated: list[str] = field(default_factory=list)
+class Selection(NamedTuple):
+    num_chosen: int
+    left_out: Counter[str]
+    """Trajectories that are not chosen, by reason."""
+    calibrated: list[str]
     """Gradings whose judge may be called calibrated."""
-
-    def table(self) -> pa.Table:
-        """Of the chosen: id, split, place within it, licences of tools."""
-        chosen = [(i, split, at) for split, ids in self.ids.items() for at, i in enumerate(ids)]
-        return pa.table(
-            {
-                "trajectory_id": pa.array([i for i, _, _ in chosen], STR),
-                "chosen_split": pa.array([split for _, split, _ in chosen], STR),
-                "place": pa.array([at for _, _, at in chosen], pa.int64()),
-                "tool_licenses": pa.array([self.licenses[i] for i, _, _ in chosen], STRS),
-            }
-        )
-
-    def failed_table(self) -> pa.Table:
-        """Of the failed: id, licences of tools."""
-        return pa.table(
-            {
-                "trajectory_id": pa.array(self.failed, STR),
-                "tool_licenses": pa.array([self.licenses[i] for i in self.failed], STRS),
-            }
-        )
 
 
 def select(
@@ -65,43 +36,58 @@ def select(
     include_code_alone: bool,
 ) -> Selection:
     """Every trajectory of the dataset, which `db` is connected to, chosen or counted by the reason
-    why it is not. A curation that did not note whose word decided leaves nothing out for that."""
-    license_of = dict(db.execute("SELECT tool_id, license FROM tools").fetchall())
-    tools_of = dict(db.execute("SELECT agent_id, tool_ids FROM agents").fetchall())
-    rows = db.execute(_TRAJECTORIES).fetchall()
-    selection = Selection({split: [] for split in SPLITS}, calibrated=calibrated_gradings(dataset))
-    for trajectory_id, split, agent_id, accepted, decided_by, attributed_to, license in rows:
-        # of an agent that the dataset does not hold nobody knows the tools
-        tools = {i: license_of.get(i) or UNKNOWN for i in tools_of.get(agent_id, [f"? {agent_id}"])}
-        kept_out = None
-        if decided_by == "code" and accepted and not include_code_alone:
-            kept_out = "code_alone"
-        elif split != "train" and not include_heldout:
-            kept_out = "held_out"
-        elif UNKNOWN in (license, *tools.values()) and not include_unknown_license:
-            kept_out = "unknown_license"
-        if not accepted:
-            selection.left_out["not_accepted"] += 1
-            if accepted is False and attributed_to == "agent" and kept_out is None:
-                selection.failed.append(trajectory_id)
-        elif kept_out:
-            selection.left_out[kept_out] += 1
-            continue
-        else:
-            selection.ids[split].append(trajectory_id)
-        selection.licenses[trajectory_id] = sorted(set(tools.values()))
-    selection.ids = {split: ids for split, ids in selection.ids.items() if ids}
-    if not selection.ids:
-        raise ConfigError(nothing_left("trajectory", dataset, selection.left_out))
-    return selection
+    why it is not. A curation that did not note whose word decided leaves nothing out for that.
+
+    Makes two tables, since ids of a hundred thousand would fill the memory: `chosen` with the split
+    and the place within it of each, and `failed`, the rejected that nothing but the agent's own
+    failure keeps out; both with the licences of the tools that a trajectory shows, sorted.
+    """
+    allowed = [include_code_alone, include_heldout, include_unknown_license]
+    db.execute(f"CREATE TEMP TABLE looked_at AS {_LOOKED_AT}", allowed)
+    db.execute(f"CREATE TEMP TABLE chosen AS {_CHOSEN}")
+    db.execute(f"CREATE TEMP TABLE failed AS {_FAILED}")
+    left_out = Counter(dict(db.execute(_LEFT_OUT).fetchall()))
+    [(num_chosen,)] = db.execute("SELECT count(*) FROM chosen").fetchall()
+    db.execute("DROP TABLE looked_at")
+    if not num_chosen:
+        raise ConfigError(nothing_left("trajectory", dataset, left_out))
+    return Selection(num_chosen, left_out, calibrated_gradings(db))
 
 
-_TRAJECTORIES = """
-SELECT trajectory_id, split, agent_id, accepted, decided_by, attributed_to, i.license
-FROM trajectories LEFT JOIN (
-  SELECT trajectory_id, min(license) AS license FROM imports GROUP BY trajectory_id) AS i
-  USING (trajectory_id)
-ORDER BY trajectory_id"""
+# of an agent that the dataset does not hold nobody knows the tools
+_LOOKED_AT = f"""
+WITH licenses AS (
+  SELECT agent_id, list_sort(list_distinct(list(
+    coalesce(nullif(license, ''), '{UNKNOWN}')))) AS tool_licenses
+  FROM (SELECT agent_id, unnest(tool_ids) AS tool_id FROM agents) LEFT JOIN tools USING (tool_id)
+  GROUP BY agent_id),
+imported AS (SELECT trajectory_id, min(license) AS license FROM imports GROUP BY trajectory_id),
+shown AS (
+  SELECT trajectory_id, split, accepted, decided_by, attributed_to, imported.license,
+    CASE WHEN known.agent_id IS NULL THEN ['{UNKNOWN}']
+      ELSE coalesce(tool_licenses, []) END AS tool_licenses
+  FROM trajectories LEFT JOIN imported USING (trajectory_id)
+    LEFT JOIN (SELECT agent_id FROM agents) AS known USING (agent_id)
+    LEFT JOIN licenses USING (agent_id))
+SELECT trajectory_id, split, tool_licenses, accepted, attributed_to,
+  CASE WHEN decided_by = 'code' AND accepted AND NOT $1 THEN 'code_alone'
+    WHEN split != 'train' AND NOT $2 THEN 'held_out'
+    WHEN (license = '{UNKNOWN}' OR list_contains(tool_licenses, '{UNKNOWN}')) AND NOT $3
+      THEN 'unknown_license' END AS kept_out
+FROM shown"""
+
+_CHOSEN = """
+SELECT trajectory_id, split AS chosen_split, tool_licenses,
+  row_number() OVER (PARTITION BY split ORDER BY trajectory_id) - 1 AS place
+FROM looked_at WHERE accepted AND kept_out IS NULL"""
+
+_FAILED = """
+SELECT trajectory_id, tool_licenses FROM looked_at
+WHERE accepted = false AND attributed_to = 'agent' AND kept_out IS NULL"""
+
+_LEFT_OUT = """
+SELECT CASE WHEN accepted IS NOT TRUE THEN 'not_accepted' ELSE kept_out END AS reason, count(*)
+FROM looked_at WHERE reason IS NOT NULL GROUP BY reason ORDER BY min(trajectory_id)"""
 
 _LET_IN = {
     "flagged": "--include-flagged",

@@ -1,7 +1,8 @@
 """The stored rows of an export, read in order and in little memory.
 
 Rows are asked for a window at a time: a query sorts what it returns, so that whatever it returns is
-in memory at once.
+in memory at once. The window's ids are told as a range, too, which DuckDB takes to the files and to
+the decisions, so that it holds those of the window and not of the dataset.
 """
 
 import json
@@ -15,23 +16,14 @@ from records.tables.schemas import STR, Row
 from records.tables.splits import SPLITS
 from synth.exports.formats.columns import AS_STORED
 from synth.exports.formats.form import ExportSource
-from synth.exports.selection import Selection
 from synth.judging.judge_report import JUDGE_MARK
 from synth.rubrics.turns import what_is_wrong
 
-WINDOW_ROWS = 5_000
-"""Rows that one query returns: some ten MB of conversations."""
+WINDOW_ROWS = 2_000
+"""Rows that one query returns: some 20 MB of conversations, which DuckDB holds several times."""
 
 BATCH_ROWS = 500
 """Rows that are Python values at once."""
-
-
-def prepare(db: duckdb.DuckDBPyConnection, selection: Selection) -> None:
-    """Make the tables `chosen` and `failed`, which the sources of rows are queries on."""
-    for name, table in (("chosen", selection.table()), ("failed", selection.failed_table())):
-        db.register(f"{name}_ids", table)
-        db.execute(f"CREATE TEMP TABLE {name} AS FROM {name}_ids")
-        db.unregister(f"{name}_ids")
 
 
 def note_exported(db: duckdb.DuckDBPyConnection, ids: Collection[str]) -> None:
@@ -62,10 +54,11 @@ def rows_in(
     """
     counted = db.execute("SELECT count(*) FROM picked WHERE chosen_split = $1", [split]).fetchall()
     for start in range(0, counted[0][0], WINDOW_ROWS):
-        values = [split, start, start + WINDOW_ROWS, calibrated]
+        window = [split, start, start + WINDOW_ROWS]
+        values = [*window, calibrated, *db.execute(_ID_RANGE, window).fetchall()[0]]
         # a relation, because rows of `execute` are copied once more on their way to Arrow
-        window = db.sql(_ROWS.format(**_MORE[source]), params=values)
-        for batch in window.to_arrow_reader(BATCH_ROWS):
+        stored = db.sql(_ROWS.format(**_MORE[source]), params=values)
+        for batch in stored.to_arrow_reader(BATCH_ROWS):
             yield from map(_parsed, batch.to_pylist())
 
 
@@ -89,7 +82,7 @@ _PICKED: dict[ExportSource, str] = {
     "conversations": "SELECT trajectory_id, chosen_split, place, tool_licenses FROM chosen",
     "tasks": f"""
 SELECT trajectory_id, chosen_split, tool_licenses,
-  row_number() OVER (PARTITION BY chosen_split ORDER BY task_id) - 1 AS place
+  row_number() OVER (PARTITION BY chosen_split ORDER BY trajectory_id) - 1 AS place
 FROM (
   SELECT chosen.*, t.task_id FROM chosen JOIN trajectories AS t
     USING (trajectory_id)
@@ -98,7 +91,7 @@ FROM (
     "pairs": """
 SELECT chosen.trajectory_id, chosen_split, tool_licenses, rejected_id,
   p.failed_criterion,
-  row_number() OVER (PARTITION BY chosen_split ORDER BY p.task_id) - 1 AS place
+  row_number() OVER (PARTITION BY chosen_split ORDER BY chosen.trajectory_id) - 1 AS place
 FROM preferences AS p JOIN chosen ON chosen.trajectory_id = p.chosen_id""",
     "attempts": f"""
 SELECT trajectory_id, chosen_split, label, tool_licenses,
@@ -123,7 +116,13 @@ _MORE: dict[ExportSource, dict[str, str]] = {
     "attempts": {"columns": ", label", "joins": ""},
 }
 
+_ID_RANGE = """
+SELECT min(trajectory_id), max(trajectory_id) FROM picked
+WHERE chosen_split = $1 AND place >= $2 AND place < $3"""
+
 _ROWS = f"""
+WITH shown AS MATERIALIZED (
+  SELECT task_id, agent_id FROM trajectories WHERE trajectory_id BETWEEN $5 AND $6)
 SELECT t.trajectory_id, t.split, t.messages, t.tools, t.train_turns, 1.0::DOUBLE AS weight,
   picked.tool_licenses, t.score, {JUDGE_MARK} AS judge_mark, t.decided_by, t.self_judged,
   d.name AS domain, d.category, k.complexity, t.agent_id, a.name AS agent_name, t.token_counts,
@@ -132,7 +131,7 @@ FROM picked
 JOIN trajectories AS t USING (trajectory_id)
 {{joins}}
 LEFT JOIN domains AS d ON d.domain_id = t.domain_id
-LEFT JOIN tasks AS k ON k.task_id = t.task_id
-LEFT JOIN agents AS a ON a.agent_id = t.agent_id
-WHERE chosen_split = $1 AND place >= $2 AND place < $3
+LEFT JOIN (FROM tasks SEMI JOIN shown USING (task_id)) AS k ON k.task_id = t.task_id
+LEFT JOIN (FROM agents SEMI JOIN shown USING (agent_id)) AS a ON a.agent_id = t.agent_id
+WHERE t.trajectory_id BETWEEN $5 AND $6 AND chosen_split = $1 AND place >= $2 AND place < $3
 ORDER BY place"""

@@ -4,6 +4,7 @@ Nothing is made up but ids: where a file has none, or has one twice, a call gets
 are told to answer the oldest open call of their name.
 """
 
+import ast
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -146,6 +147,20 @@ def call_of(given: Any, what: str) -> dict[str, Any]:
     if own is not None and not isinstance(own, str):
         raise ItemError("bad_call", f"the id of a call of {what} is {shown(own)}, not text")
     return {"id": own, **call} if own else call
+
+
+def dict_in(text: Any, place: int) -> Any:
+    """A call, or a list of them, that may be JSON or written as Python writes it."""
+    if not isinstance(text, str):
+        return text
+    try:
+        return parsed(text)
+    except ItemError:
+        try:
+            return ast.literal_eval(text)
+        except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+            words = f"message {place} is a call and holds {shown(text)}"
+            raise ItemError("bad_call", words) from error
 
 
 def joined(messages: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

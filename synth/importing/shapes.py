@@ -4,14 +4,14 @@ Read are rows as the documentation of each shows them. A row of another shape is
 columns that it has.
 """
 
-import ast
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from records.errors import ItemError
 from synth.importing.conversation import ForeignConversation, ImportFormat
 from synth.importing.files import parsed
-from synth.importing.messages import call_of, joined, list_of, message_of, shown
+from synth.importing.messages import call_of, dict_in, joined, list_of, message_of
+from synth.importing.sharegpt import messages_of
 
 TOOL_DECLARATION = "<|im_system|>tool_declare<|im_middle|>"
 """With this begins a system message that is nothing but Kimi K2's rendering of the tools."""
@@ -21,19 +21,6 @@ _PREFERENCES = ("chosen", "rejected", "preferred_output", "non_preferred_output"
 
 _STORED = {"run_id", "schema_version"}
 """Columns of every table of a dataset."""
-
-_FROM = {
-    "system": "system",
-    "human": "user",
-    "user": "user",
-    "gpt": "assistant",
-    "assistant": "assistant",
-    "function_call": "assistant",
-    "observation": "tool",
-    "function_response": "tool",
-    "tool": "tool",
-}
-"""ShareGPT's senders, as LLaMA-Factory and its relatives write them -> role."""
 
 
 def shape_of(row: Mapping[str, Any]) -> ImportFormat:
@@ -83,21 +70,8 @@ def _toucan_message(given: Any, place: int) -> dict[str, Any]:
         return message_of({**given, "role": "tool"}, place)
     if role != "tool_call":
         return message_of(given, place)
-    call = call_of(_dict_in(given.get("content"), place), f"message {place}")
+    call = call_of(dict_in(given.get("content"), place), f"message {place}")
     return {"role": "assistant", "content": "", "tool_calls": [call]}
-
-
-def _dict_in(text: Any, place: int) -> Any:
-    if not isinstance(text, str):
-        return text
-    try:
-        return parsed(text)
-    except ItemError:
-        try:
-            return ast.literal_eval(text)
-        except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
-            words = f"message {place} is a call and holds {shown(text)}"
-            raise ItemError("bad_call", words) from error
 
 
 def _is_declaration(message: Mapping[str, Any]) -> bool:
@@ -115,35 +89,13 @@ def apigen_mt(row: Mapping[str, Any], _: Mapping[str, Any]) -> ForeignConversati
 
 
 def _sharegpt(row: Mapping[str, Any], name: ImportFormat) -> ForeignConversation:
-    given = list_of(_of(row, "conversations"), "conversations")
-    messages = [_sent(one, place) for place, one in enumerate(given)]
-    system = row.get("system")
-    if system and not any(message["role"] == "system" for message in messages):
-        messages.insert(0, message_of({"role": "system", "content": system}, 0))
     return ForeignConversation(
         format=name,
-        messages=joined(messages),
+        messages=messages_of(_of(row, "conversations"), row),
         tools=_tools(row.get("tools")),
         source=name,
         row_id=_text_or_none(row.get("id")),
     )
-
-
-def _sent(given: Any, place: int) -> dict[str, Any]:
-    if not isinstance(given, Mapping) or "from" not in given:
-        return message_of(given, place)
-    sender, value = given["from"], given.get("value")
-    if not isinstance(sender, str) or sender not in _FROM:
-        known = ", ".join(_FROM)
-        raise ItemError("unknown_role", f"message {place} is from {shown(sender)}; known: {known}")
-    if sender != "function_call":
-        return message_of({"role": _FROM[sender], "content": value}, place)
-    calls = _dict_in(value, place)
-    what = f"message {place}"
-    made = [call_of(call, what) for call in (calls if isinstance(calls, list) else [calls])]
-    if not made:
-        raise ItemError("bad_call", f"{what} is a call and holds an empty list")
-    return {"role": "assistant", "content": "", "tool_calls": made}
 
 
 def openai(row: Mapping[str, Any], _: Mapping[str, Any]) -> ForeignConversation:

@@ -1,6 +1,7 @@
 """What a dataset publishes of the judge that graded it: in report, card and the row of the run."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -102,9 +103,15 @@ class JudgeReport:
         return f", of {num} open statements {no_claim:.0%} claim nothing and {follows:.0%} follow"
 
 
-def judge_report(dataset: Dataset, grading_id: str | None = None) -> JudgeReport:
-    """Of a grading, or of the one that counts for most trajectories."""
-    with dataset.connect() as db:  # one for all questions: its views take a tenth of a second
+def judge_report(
+    dataset: Dataset,
+    grading_id: str | None = None,
+    *,
+    connected: duckdb.DuckDBPyConnection | None = None,
+) -> JudgeReport:
+    """Of a grading, or of the one that counts for most trajectories. `connected`: to the dataset,
+    where somebody is, since views take a tenth of a second."""
+    with nullcontext(connected) if connected else dataset.connect() as db:
         if grading_id is None:
             found = db.execute(_GRADING).fetchone()
             grading_id = found[0] if found else None
@@ -191,10 +198,9 @@ def judge_costs(db: duckdb.DuckDBPyConnection, grading_id: str) -> JudgeCosts:
     return JudgeCosts(*found)
 
 
-def calibrated_gradings(dataset: Dataset) -> list[str]:
+def calibrated_gradings(db: duckdb.DuckDBPyConnection) -> list[str]:
     """Gradings whose judge may be called calibrated."""
-    with dataset.connect() as db:
-        rates = {i: label_rates(db, i) for (i,) in db.execute(_GRADINGS).fetchall()}
+    rates = {i: label_rates(db, i) for (i,) in db.execute(_GRADINGS).fetchall()}
     return [i for i, own in rates.items() if own.get(JUDGED, rates_of(())).is_calibrated]
 
 

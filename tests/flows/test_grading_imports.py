@@ -103,7 +103,7 @@ def test_imported_conversations_are_judged_curated_and_shown(judged: Dataset) ->
     assert "imported" in report_html(judged)
 
 
-@pytest.mark.parametrize("form", ["openai", "trl", "hf"])
+@pytest.mark.parametrize("form", ["openai", "trl", "hf", "sharegpt"])
 def test_what_is_exported_comes_back_as_the_same_conversations(
     form: Any, judged: Dataset, tmp_path: Path
 ) -> None:
@@ -112,7 +112,8 @@ def test_what_is_exported_comes_back_as_the_same_conversations(
     assert sum(written.rows.values()) == len(accepted)
     files = sorted(str(p) for p in (tmp_path / "x").rglob("*") if p.suffix in ENDINGS)
     report = import_trajectories(TrajectoryImport(files=tuple(files)), tmp_path / "back")
-    assert (report.formats, report.refused.total()) == ({"openai": len(accepted)}, 0)
+    read_as = "sharegpt" if form == "sharegpt" else "openai"
+    assert (report.formats, report.refused.total()) == ({read_as: len(accepted)}, 0)
     back = Dataset.open(tmp_path / "back").rows("trajectories")
     stored = [r for r in judged.rows("trajectories") if r["trajectory_id"] in accepted]
     assert sorted(map(said, back)) == sorted(map(said, stored))

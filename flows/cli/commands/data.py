@@ -118,6 +118,7 @@ def export(
     reasoning: Literal["none", "field", "think"] = "none",
     declarations: Literal["json", "typescript"] = "json",
     arguments: Literal["object", "text"] = "object",
+    unpaired: Flag = False,
     push: str | None = None,
     private: Flag = False,
 ) -> None:
@@ -164,6 +165,9 @@ def export(
     arguments
         What arguments of calls are in hf, trl, verl and preferences: object, as chat templates take
         them; text for trainers that parse it and drop nulls from objects before that (axolotl).
+    unpaired
+        Of preferences only the attempts with a label (KTOTrainer), which need no second attempt at
+        a task.
     push
         Repository of the Hugging Face hub, as OWNER/NAME, to upload the folder to: a data set,
         made where there is none. The token is the hub client's own (HF_TOKEN, or `hf auth login`).
@@ -182,6 +186,7 @@ def export(
             "--reasoning": reasoning != "none",
             "--file-type": file_type is not None,
             "--arguments": arguments != "object",
+            "--unpaired": unpaired,
         }
     strangers |= {"--declarations": declarations != "json" and format_ != "k2"}
     if given := [option for option, is_given in strangers.items() if is_given]:
@@ -217,6 +222,7 @@ def export(
                 reasoning=reasoning,
                 declarations=declarations,
                 arguments=arguments,
+                unpaired=unpaired,
             )
     if n := written.left_out.get("code_alone"):
         say(

@@ -10,7 +10,7 @@ from synth.exports.formats.k2_text import K2
 from synth.exports.formats.messages import Arguments, Reasoning
 from synth.exports.formats.openai import OPENAI
 from synth.exports.formats.sharegpt import SHAREGPT
-from synth.exports.formats.trl import PREFERENCES, TRL
+from synth.exports.formats.trl import PREFERENCES, TRL, UNPAIRED
 from synth.exports.formats.verl import VERL
 
 FormatName = Literal["hf", "trl", "openai", "sharegpt", "verl", "k2", "atif", "preferences"]
@@ -26,6 +26,16 @@ def format_named(name: str) -> ExportFormat:
     if name not in FORMATS:
         raise ConfigError(f"format must be one of {', '.join(FORMATS)}, got {name!r}")
     return FORMATS[name]
+
+
+def without_pairs(name: str) -> ExportFormat:
+    """The attempts of a format that has pairs. ConfigError for another."""
+    if name != PREFERENCES.name:
+        raise ConfigError(
+            f"--unpaired is for --format {PREFERENCES.name}, whose pairs it leaves out; the format "
+            f"{name} has none"
+        )
+    return UNPAIRED
 
 
 def file_type_of(form: ExportFormat, asked: str | None) -> FileType:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from records.chat.sharegpt import BETWEEN_RESULTS, CALL_MARKS
 from records.tables.schemas import STR, STRS, Row
 from synth.exports.formats.columns import ABOUT
 from synth.exports.formats.form import (
@@ -24,12 +25,6 @@ from synth.exports.formats.form import (
     chosen_columns,
 )
 from synth.exports.formats.messages import object_arguments, tools_in
-
-BETWEEN_RESULTS = "\n</tool_response>\n<tool_response>\n"
-"""Between the results of parallel calls."""
-
-CALL_MARKS = ("<tool_call>", "</tool_call>")
-"""Around calls beside which something is said."""
 
 _TURN = pa.struct([("from", STR), ("value", STR)])
 _RESULT = pa.struct([("call_id", STR), ("name", STR), ("chars", pa.int64())])

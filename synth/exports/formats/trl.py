@@ -9,6 +9,7 @@ tools differ before the agent does compares no choices of the agent and is left 
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -101,6 +102,16 @@ def _load(written: WrittenExport) -> tuple[str, str]:
     )
 
 
+def _load_attempts(written: WrittenExport) -> tuple[str, str]:
+    name, split = json.dumps(written.name), json.dumps(written.splits[0])
+    return "python", (
+        "from datasets import load_dataset  # 5 or newer\n"
+        "from trl import KTOConfig, KTOTrainer\n\n"
+        f'attempts = load_dataset({name}, "unpaired", split={split})\n'
+        "KTOTrainer(model=..., args=KTOConfig(), train_dataset=attempts).train()"
+    )
+
+
 def _load_pairs(written: WrittenExport) -> tuple[str, str]:
     name, split = json.dumps(written.name), json.dumps(written.splits[0])
     return "python", (
@@ -159,3 +170,12 @@ PREFERENCES = ExportFormat(
     notes="Chosen and rejected sides hold what users and tools said as well: TRL's `DPOTrainer` "
     "counts their tokens.",
 )
+
+UNPAIRED = replace(
+    PREFERENCES,
+    title="attempts with a label: accepted, or failed by the agent",
+    parts=PREFERENCES.parts[1:],
+    load=_load_attempts,
+    notes="Pairs were not asked for (`--unpaired`).",
+)
+"""The form `preferences` without its pairs."""

@@ -20,7 +20,7 @@ def attempt(
         score=1.0,
         drop_reason=None if passes else "failed_state",
         sequence=(own,),
-        opening=own,
+        opening=own.encode(),
         train_turns=[],
         judge_status=None,
         failed_criterion=None,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from records.tables.tables import TABLES
-from synth.curation.candidates import candidate_of, first_words
+from synth.curation.candidates import SharedValues, candidate_of, first_words
 from synth.curation.quotas import sequence_quota
 from synth.curation.settings.config import CurationConfig
 from synth.curation.turns import faulty_turns, train_turns
@@ -370,3 +370,17 @@ def test_openings_compare_by_their_words():
     assert opening("Hi!  Please, book room 4.") == opening("hi please book room 4")
     assert opening("book room 4") != opening("book room 5")
     assert first_words([{"role": "user", "content": None}]) == ""
+
+
+def test_equal_values_of_candidates_are_one_object_and_no_candidate_changes():
+    flags = [True, False]
+    made = [
+        candidate_of(trajectory(name), calls_of(name, "find", "book"), verdicts_of(name), TASK)
+        for name in "ab"
+    ]
+    one, other = (c._replace(train_turns=list(flags)) for c in made if c)
+    shared = SharedValues()
+    told = [shared.of(one), shared.of(other)]
+    assert told == [one, other]
+    assert told[0].sequence is told[1].sequence
+    assert told[0].train_turns is told[1].train_turns

@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from records.chat.sharegpt import BETWEEN_RESULTS, CALL_MARKS
 from records.tables.schemas import Row
 from synth.exports.formats.messages import object_arguments
-from synth.exports.formats.sharegpt import BETWEEN_RESULTS, CALL_MARKS
 
 Messages = list[dict[str, Any]]
 

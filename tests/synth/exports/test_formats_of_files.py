@@ -52,6 +52,9 @@ class MadeExports:
     def told(self, name: str) -> Exported:
         return self._made[self.folder(name)]
 
+    def made(self, name: str, out: Path, **asked: Any) -> Exported:
+        return export_dataset(self._dataset, out, format=name, **asked)
+
 
 @pytest.fixture(scope="module")
 def exports(attempts: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Iterator[MadeExports]:
@@ -147,9 +150,28 @@ def test_a_pair_is_both_conversations_from_where_they_part(
 
 def test_without_several_attempts_there_is_no_pair(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "data", [(trajectory("a"), None)])
-    with pytest.raises(ConfigError, match=r"no pair of .* can be exported"):
+    with pytest.raises(ConfigError, match=r"no pair of .* the 1 attempts .* add --unpaired$"):
         export_dataset(dataset, tmp_path / "out", format="preferences")
     assert not (tmp_path / "out").exists()
+    made = export_dataset(dataset, tmp_path / "out", format="preferences", unpaired=True)
+    assert (made.rows, made.more_rows, made.left_out) == ({"train": 1}, {}, {})
+    [row] = rows_of(tmp_path / "out", "unpaired")
+    assert as_told(row["prompt"] + row["completion"]) == as_told(conversation())
+    assert row["label"]
+    card = (tmp_path / "out/README.md").read_text()
+    assert [c["config_name"] for c in yaml.safe_load(card.split("---\n")[1])["configs"]] == [
+        "unpaired"
+    ]
+    assert "--format preferences --unpaired" in card
+
+
+def test_attempts_alone_are_those_beside_pairs(exports: MadeExports, tmp_path: Path) -> None:
+    made = exports.made("preferences", tmp_path / "out", unpaired=True)
+    assert rows_of(tmp_path / "out", "unpaired") == rows_of(
+        exports.folder("preferences"), "unpaired"
+    )
+    assert made.rows == exports.told("preferences").more_rows["unpaired"]
+    assert not (tmp_path / "out/data").exists()
 
 
 @pytest.mark.slow
@@ -168,14 +190,15 @@ def test_load_dataset_takes_the_features_of_the_card(
 def test_tasks_of_verl_are_one_a_task_with_what_the_user_says_first(exports: MadeExports) -> None:
     out = exports.folder("verl")
     rows = rows_of(out, "rl")
-    assert [row["extra_info"]["task_id"] for row in rows] == ["task-1", "task-2", "task-3"]
+    # by trajectory: alone, better, good
+    assert [row["extra_info"]["task_id"] for row in rows] == ["task-3", "task-2", "task-1"]
     assert [row["extra_info"]["index"] for row in rows] == [0, 1, 2]
-    assert rows[0]["prompt"] == [
+    assert rows[2]["prompt"] == [
         {"role": "system", "content": "You rent boats."},
         {"role": "user", "content": "Please rent me the boat Heron."},
     ]
-    assert json.loads(rows[0]["extra_info"]["tools"]) == TOOLS
-    assert json.loads(rows[0]["reward_model"]["ground_truth"])["criteria"]
+    assert json.loads(rows[2]["extra_info"]["tools"]) == TOOLS
+    assert json.loads(rows[2]["reward_model"]["ground_truth"])["criteria"]
     compile((out / CLASS_FILE).read_text(), CLASS_FILE, "exec")
 
 
@@ -268,6 +291,7 @@ def test_the_order_of_stored_rows_changes_nothing(tmp_path: Path) -> None:
             {"arguments": "text"},
             "its own way, .* for hf, trl, verl, preferences",
         ),
+        ("trl", {"unpaired": True}, "--unpaired is for --format preferences"),
     ],
 )
 def test_what_a_format_has_not_is_refused(

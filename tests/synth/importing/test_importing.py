@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from records.chat.sharegpt import BETWEEN_RESULTS
 from records.errors import ConfigError
 from records.reading.canonical import canonical_bytes
 from records.store.dataset import Dataset
@@ -167,6 +168,42 @@ def test_nothing_is_made_up(tmp_path: Path) -> None:
         *("initial_state", "state_changes", "rubric", "reference_plan", "user_brief"),
         *("tools", "model", "license", "termination_reason", "error_flags"),
     }
+
+
+def test_one_turn_of_sharegpt_holds_several_calls_their_results_and_words(tmp_path: Path) -> None:
+    """As LLaMA-Factory writes it, without columns that say more."""
+    calls = [{"name": "find_boat", "arguments": {"name": name}} for name in ("Heron", "Tern")]
+    row = sharegpt()
+    row["conversations"][1]["value"] = f"Wait.<tool_call>{json.dumps(calls)}</tool_call>"
+    row["conversations"][2]["value"] = BETWEEN_RESULTS.join(["[1]", "[2]"])
+    take(tmp_path / "d", lines(tmp_path / "f.jsonl", [row]))
+    _, _, calling, first, second, _ = only(tmp_path / "d")["messages"]
+    assert calling["content"] == "Wait."
+    ids = [call["id"] for call in calling["tool_calls"]]
+    assert [(m["tool_call_id"], m["content"]) for m in (first, second)] == [
+        (ids[0], "[1]"),
+        (ids[1], "[2]"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("calls", "results", "words"),
+    [
+        ([], [{"call_id": "a", "name": "find_boat", "chars": len(FOUND)}], "whose id is 'None'"),
+        (["a"], [], "no result of"),
+        (["a"], [{"call_id": "a", "name": "find_boat", "chars": len(FOUND) - 1}], "ends amid"),
+        (["a"], [{"call_id": "a", "name": "find_boat", "chars": "7"}], "no result of"),
+        (["a", "b"], [{"call_id": "a", "name": "f", "chars": len(FOUND)}], "the last 1 of calls"),
+    ],
+)
+def test_columns_that_do_not_fit_the_turns_refuse_the_row(
+    calls: list[str], results: list[Any], words: str, tmp_path: Path
+) -> None:
+    report = take(
+        tmp_path / "d", lines(tmp_path / "f.jsonl", [sharegpt(calls=calls, results=results)])
+    )
+    assert report.refused == {"bad_results": 1}
+    assert words in report.listed[0].words
 
 
 def test_what_the_user_knows_is_kept(tmp_path: Path) -> None:

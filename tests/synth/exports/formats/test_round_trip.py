@@ -15,6 +15,8 @@ from synth.exports.formats.form import FormatOptions, LeftOutError
 from synth.exports.formats.k2_text import MOST_CHARS, accepted_names
 from synth.exports.formats.registry import FORMATS
 from synth.exports.formats.trl import NO_LOSS
+from synth.importing.messages import paired
+from synth.importing.shapes import sharegpt
 from synth.rubrics.turns import what_is_wrong
 from tests.examples import examples
 from tests.synth.exports.reading_back import (
@@ -144,6 +146,15 @@ def test_turns_of_sharegpt_give_the_messages_back(messages: list[Row]) -> None:
     assert set(senders[::2]) <= {"human", "observation"}
     assert set(senders[1::2]) <= {"gpt", "function_call"}
     assert len(senders) % 2 == 0
+
+
+@given(conversations())
+@settings(max_examples=examples(40))
+def test_rows_of_sharegpt_are_imported_as_the_messages_that_they_were_made_of(
+    messages: list[Row],
+) -> None:
+    row = json.loads(json.dumps(made("sharegpt", messages)))
+    assert as_told(paired(sharegpt(row, {}).messages).messages) == as_told(messages)
 
 
 @given(conversations())
