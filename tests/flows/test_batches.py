@@ -76,7 +76,7 @@ def test_a_run_killed_while_its_batches_are_under_way_goes_on_with_them(
     with serve(DOUBLES["openai"], faults=[batches]) as server:
         process = run_in_two_workers(server.url, tmp_path / "run")
         try:
-            assert batches.polled.wait(60.0)
+            assert batches.polled.wait(300.0)  # two processes begin, on a machine that may be busy
         finally:
             kill_with_workers(process)
         sent = [batch["id"] for batch in batches.batches]
