@@ -5,6 +5,7 @@ in which they stand, then the criteria in short. Texts are as they were written;
 makes them safe (synth.render.foreign_text, autoescape).
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -79,6 +80,10 @@ class ShownCriterion(NamedTuple):
     """The words that decide it, as the verdict that counts gives them; may be empty."""
     by_code: bool
     """Whether code looked at it."""
+    stored: str = ""
+    """What code found, as the row of its verdict has it."""
+    judge_model: str = ""
+    """Who judged it; empty where nobody did, or it is not noted."""
 
     @property
     def who(self) -> str:
@@ -214,7 +219,7 @@ def criteria_of(
 ) -> list[ShownCriterion]:
     """One a criterion, in the order of `asked` (criteria of the rubric, then the standing ones);
     what was not passed first."""
-    words = {c["id"]: c.get("words", "") for c in reversed(asked)}
+    words = {c["id"]: asked_in_words(c) for c in reversed(asked)}
     order = [c["id"] for c in asked]
     counted = {row["criterion_id"]: row for row in counting(verdicts, judge_counts=judge_counts)}
     by_id: dict[str, list[Row]] = {}
@@ -229,6 +234,8 @@ def _criterion(
     criterion: str, rows: Sequence[Row], words: str, counted: Row | None
 ) -> ShownCriterion:
     passed = {row["checked_by"]: row["passed"] for row in rows}
+    by = {row["checked_by"]: row for row in rows}
+    judge = by.get("judge", {}).get("checker_version") or ""
     said = tuple(ShownEvidence(r["checked_by"], r["evidence"]) for r in rows if r["evidence"])
     return ShownCriterion(
         criterion=criterion,
@@ -242,7 +249,32 @@ def _criterion(
         evidence=said,
         quote=(counted["quote"] or "") if counted else "",
         by_code="code" in passed,
+        stored=by["code"]["evidence"] or "" if "code" in by else "",
+        judge_model=judge.rpartition("@")[0],
     )
+
+
+TO_BE_TOLD = "Was to be told: "
+
+_IS_TOLD = re.compile(
+    r"The user is told(?:, truthfully:)? (?P<what>.+?)(?P<goal> \(\w+: .+\))?", re.DOTALL
+)
+"""How rubrics word that something is told, which reads as if it had been."""
+
+
+def asked_in_words(criterion: Mapping[str, Any]) -> str:
+    """The words of a criterion of a rubric; of what was to be told with the values."""
+    words = str(criterion.get("words") or "")
+    values = [str(value) for value in (criterion.get("check") or {}).get("values", ())]
+    found = _IS_TOLD.fullmatch(words)
+    if criterion.get("kind") != "communicate" or found is None:
+        return words
+    labels = found["what"].split("; ")
+    told = f"{found['what']} \u2014 {', '.join(values)}" if values else found["what"]
+    if len(labels) == len(values):
+        pairs = zip(labels, values, strict=True)
+        told = "; ".join(f"{label} \u2014 {value}" for label, value in pairs)
+    return f"{TO_BE_TOLD}{told}{found['goal'] or ''}"
 
 
 _FAILED = "failed_"
