@@ -26,7 +26,7 @@ from synth.publish.verdicts_shown import (
     statements_by_message,
 )
 from synth.render.evidence import EvidentChange, in_words
-from synth.render.transcript import ShownTurn, turns_of
+from synth.render.transcript import ShownChange, ShownTurn, turns_of
 from synth.rubrics.standing import ECONOMY, USER_PART, standing_for
 
 
@@ -61,6 +61,15 @@ class ShownConversation(NamedTuple):
             for number, turn in enumerate(self.turns, 1)
             for one in self.statements_of(turn)
             if one.is_true is False
+        ]
+
+    def changes_before(self, number: int) -> list[tuple[VerdictPlace, tuple[ShownChange, ...]]]:
+        """The calls before a message that changed something, each with what it changed."""
+        return [
+            (VerdictPlace(call_anchor(t, c), call_words(t, c, call.name)), call.changes)
+            for t, turn in enumerate(self.turns[: number - 1])
+            for c, call in enumerate(turn.calls)
+            if call.changes
         ]
 
     @property

@@ -17,7 +17,11 @@ from synth.curation.settings.config import DIMENSIONS
 from synth.judging.attribution import DROP_REASONS
 from synth.judging.decision import UNDECIDED, counting
 from synth.judging.judge import TRUE_FINDINGS
+from synth.judging.judge_rates import Rates
 from synth.rubrics.standing import TRUTH
+
+UNQUOTED = "its quote stands nowhere"
+"""The finding of a statement that was to be shown by words which nobody said."""
 
 FINDINGS = {
     "matched": "matches the records",
@@ -30,12 +34,6 @@ FINDINGS = {
 }
 """Of a statement, in words."""
 
-_DECIDED_BY = {
-    "code": "code alone; no judge's word counted",
-    "code_and_judge": "code and judge",
-    None: "not noted",
-}
-
 
 class ShownStatement(NamedTuple):
     says: str
@@ -47,6 +45,14 @@ class ShownStatement(NamedTuple):
     """`code` or `judge`."""
     evidence: str
     quote: str
+
+    @property
+    def found(self) -> str:
+        """By whom, to stand before the finding."""
+        who = "the judge" if self.found_by == "judge" else "code"
+        return (
+            f"{who} takes this for true, but" if self.finding == UNQUOTED else f"{who} finds this"
+        )
 
 
 class ShownEvidence(NamedTuple):
@@ -86,6 +92,12 @@ class ShownCriterion(NamedTuple):
     """Who judged it; empty where nobody did, or it is not noted."""
 
     @property
+    def asks(self) -> str:
+        """What is asked, so that it reads as no finding."""
+        is_plain = self.words.startswith(TO_BE_TOLD) or not self.words
+        return self.words if is_plain else f"What it asks: {self.words}"
+
+    @property
     def who(self) -> str:
         """Whose word counts, and why, as a sentence."""
         if self.decided_by == "code":
@@ -122,23 +134,68 @@ def decision_on(
 ) -> ShownDecision:
     """`row`: of the view `trajectories`, with the limits of its task; `threshold`: the score from
     which it is accepted; `tokens`: what its messages come to, where that is known."""
-    facts = [("decided by", _DECIDED_BY[row["decided_by"]])]
+    reason = row["drop_reason"] or ""
+    failed = next((one for one in criteria if _rejects(one, row)), None)
+    facts = [("decided by", _decided_by(row, failed))]
     if row["judge_status"]:
         facts.append(("judge status", row["judge_status"].replace("_", " ")))
     if row["self_judged"]:
-        what = "was asked for the cause alone" if row["decided_by"] == "code" else "is the judge"
-        facts.append(("self-judged", f"the agent's own model {what}"))
+        asked_why = (
+            "the agent's own model was asked only whose failure it is, which decides nothing"
+        )
+        by_code = row["decided_by"] == "code"
+        facts.append(
+            ("self-judged", asked_why if by_code else "the agent's own model is the judge")
+        )
     if row["attributed_to"]:
         party = row["attributed_to"]
         facts.append(("failure of", party if party == "undetermined" else f"the {party}"))
     if row["score"] is not None:
-        facts.append(("score", f"{row['score']:.2f}, accepted from {threshold:.2f}"))
-    reason = row["drop_reason"] or ""
-    failed = next((one for one in criteria if _rejects(one, row)), None)
+        facts.append(("score", _score(row, failed, threshold)))
     also = [one for one in criteria if one.passed is False and one is not failed]
     also.sort(key=lambda one: not one.mandatory)
     words = _over_limit(row, tokens) or _of_call(reason, failed) or reason_in_words(reason)
     return ShownDecision(row["accepted"], reason, words, tuple(facts), failed, tuple(also))
+
+
+def _decided_by(row: Row, failed: ShownCriterion | None) -> str:
+    """Whose verdicts it rests on, and where no judge's does, why."""
+    match row["decided_by"], row["judge_status"]:
+        case "code", "below_minimum":
+            return "code alone, since the judge is below its minimum quality"
+        case "code", _ if failed:
+            return "code alone, which was sure, so that no judge was asked for a verdict"
+        case "code", _:
+            return "code alone; no judge's word counts here"
+        case "code_and_judge", _:
+            return "code and judge"
+        case _:
+            return "not noted"
+
+
+def _score(row: Row, failed: ShownCriterion | None, threshold: float) -> str:
+    """The score, and whether it has to do with the decision."""
+    if row["accepted"] is False and failed is not None and row["drop_reason"] != "low_score":
+        return f"a mandatory criterion failed, so the score ({row['score']:.2f}) does not matter"
+    if row["accepted"] is False and row["drop_reason"] != "low_score":
+        return f"{row['score']:.2f}, which is not why it was rejected"
+    return f"{row['score']:.2f}, accepted from {threshold:.2f}"
+
+
+def judge_in_words(model: str, rates: Rates) -> str:
+    """Who judged, and how often that judge is known to err."""
+    who = f"The judge is {model or 'not noted'}."
+    tried = []
+    if rates.num_failures:
+        told = f"passed {rates.false_accepts} of {rates.num_failures} replies with a known fault"
+        tried.append(f"{told} (false accepts)")
+    if rates.num_fine:
+        false_rejects = rates.num_fine - rates.true_accepts
+        told = f"rejected {false_rejects} of {rates.num_fine} that are fine"
+        tried.append(f"{told} (false rejects)")
+    if not tried:
+        return f"{who} Its error rates are not measured."
+    return f"{who} When it was tried, it {' and '.join(tried)}."
 
 
 def _of_call(reason: str, failed: ShownCriterion | None) -> str:
@@ -203,7 +260,7 @@ def _statement(checked_by: str, entry: Mapping[str, Any]) -> ShownStatement:
     finding = str(entry["finding"])
     words, is_true = FINDINGS.get(finding, finding), finding in {"matched", *TRUE_FINDINGS}
     if is_true and not entry.get("supported", True):
-        words, is_true = "its quote stands nowhere", False
+        words, is_true = UNQUOTED, False
     return ShownStatement(
         entry["says"],
         words,
