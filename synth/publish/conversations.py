@@ -92,7 +92,9 @@ class ShownConversation(NamedTuple):
     def places(self) -> list[VerdictPlace]:
         """Where the criterion that rejects it points; empty where none does."""
         failed = self.decision.failed
-        return places_in(self.turns, failed, self.statements) if failed else []
+        steps = self.plan.steps if self.plan else ()
+        planned = {one.made.anchor for one in steps if one.made and one.fate == "made"}
+        return places_in(self.turns, failed, self.statements, planned) if failed else []
 
 
 def read(dataset: Dataset, trajectory_ids: Sequence[str]) -> list[ShownConversation]:
@@ -182,7 +184,7 @@ def _in_words(
 ) -> ShownCriterion:
     """With code's evidence in words and in the numbers of the page."""
 
-    def before(change: EvidentChange, field: str) -> str | None:
+    def before(change: EvidentChange, field: str) -> Any:
         return value_shown(turns, change.id, field)
 
     def told(said: ShownEvidence) -> ShownEvidence:

@@ -113,12 +113,14 @@ def places_in(
     turns: Sequence[ShownTurn],
     failed: ShownCriterion,
     statements: Mapping[int, Sequence[ShownStatement]] | None = None,
+    as_planned: Collection[str] = (),
 ) -> list[VerdictPlace]:
     """Where to look for why the criterion is not met: where its quote stands; else the calls that
     broke a rule, made another change than was expected, or that the verdict names; for what is
     missing the message that asks for it, what shows the value, and the reply that passes over it;
     else the last change, for tests that do not pass; else the end. Nowhere where a judge names
-    nothing. `statements`: by `ShownTurn.place`; of `truth` the false ones are the places."""
+    nothing. `statements`: by `ShownTurn.place`; of `truth` the false ones are the places.
+    `as_planned`: anchors of the calls that the reference plan has just so."""
     if failed.criterion == TRUTH and (places := _false_in(turns, statements or {})):
         return places
     if quoted := list(_quoted(turns, failed.quote)):
@@ -130,27 +132,30 @@ def places_in(
     if failed.kind == "communicate" and (values := tellings(failed.stored)):
         return _of_untold(turns, failed, [one for one in values if not one.told])
     if failed.kind == "state" and (difference := state_difference(failed.stored)):
-        return _of_difference(turns, difference)
+        return _of_difference(turns, difference, as_planned)
     return _calls_behind(turns, failed) or _end_of(
         turns, "the end: no message does what is missing"
     )
 
 
-def _of_difference(turns: Sequence[ShownTurn], found: StateDifference) -> list[VerdictPlace]:
+def _of_difference(
+    turns: Sequence[ShownTurn], found: StateDifference, as_planned: Collection[str]
+) -> list[VerdictPlace]:
     """The calls that made other changes than were expected, and who asked for what none made. A
-    call is left out whose changes of such a row are as they should be."""
-    wanted: dict[tuple[str, str], set[str] | None] = {
-        (change.entity, change.id): None for change in found.unexpected
-    }
+    call that was made as it was planned is not to blame for a value that is not as expected."""
+    calls = [*_calls_of(turns)]
+    rows = {(change.entity, change.id) for change in found.unexpected}
+    blamed = {place for place, call in calls if any(_changes(call, *row) for row in rows)}
+    left = [(change.id, change.fields) for change in found.missing]
     for one in found.otherwise:
-        wanted[one.seen.entity, one.seen.id] = {*one.wrong, *one.beside}
-    places = [place for place, call in _calls_of(turns) if _changes_one_of(call, wanted)]
-    left = [
-        (one.seen.id, {name: one.expected.fields[name] for name in one.left})
-        for one in found.otherwise
-        if one.left
-    ]
-    left += [(change.id, change.fields) for change in found.missing]
+        row, fields = (one.seen.entity, one.seen.id), {*one.wrong, *one.beside}
+        by = [place for place, call in calls if fields and _changes(call, *row, fields)]
+        own = [place for place in by if place.anchor not in as_planned]
+        blamed.update(own)
+        undone = one.left if own else [*one.left, *one.wrong]
+        if undone:
+            left.append((one.seen.id, {name: one.expected.fields[name] for name in undone}))
+    places = [place for place, _ in calls if place in blamed]
     asking = [_asking_for(turns, row_id, fields) for row_id, fields in left]
     asked = sorted({number for number in asking if number is not None})
     places += [
@@ -195,20 +200,20 @@ def _of_untold(
                 places.append(place._replace(words=words))
                 start = number
                 break
-        if quoted := [at for at in _quoted(turns, one.quote) if "-call-" not in at.anchor]:
-            places += [at._replace(words=f"{at.words}: tells it otherwise") for at in quoted]
-        else:
-            places += _reply_after(turns, start, one.value)
+        places += _reply_after(turns, start, one.value)
     return list(dict.fromkeys(places))
 
 
 def _reply_after(turns: Sequence[ShownTurn], start: int, value: str) -> list[VerdictPlace]:
     replies = [n for n, t in enumerate(turns) if t.role == "assistant" and t.text.strip()]
     after = [number for number in replies if number >= start][:1] or replies[-1:]
-    words = f"does not tell {shortened(value, 40)}"
-    return [
-        VerdictPlace(turn_anchor(n), f"message {n + 1}, {turns[n].role}: {words}") for n in after
-    ]
+    places: list[VerdictPlace] = []
+    for number in after:
+        turn, told = turns[number], shortened(value, 40)
+        how = f"tells {told} otherwise" if _num_in(turn.text, [value]) else f"does not tell {told}"
+        words = f"message {number + 1}, {turn.role}: {how}"
+        places.append(VerdictPlace(turn_anchor(number), words))
+    return places
 
 
 def _best_of_user(
@@ -229,12 +234,10 @@ def _num_in(text: str, words: Iterable[str]) -> int:
     )
 
 
-def value_shown(turns: Sequence[ShownTurn], row_id: str, field: str) -> str | None:
+def value_shown(turns: Sequence[ShownTurn], row_id: str, field: str) -> Any:
     """What the first result that holds the row says of a field; None where none does."""
-    for record in _records(turns, row_id):
-        if isinstance(value := record.get(field), str | int | float):
-            return str(value)
-    return None
+    found = (record[field] for record in _records(turns, row_id) if field in record)
+    return next(found, None)
 
 
 def _records(turns: Sequence[ShownTurn], row_id: str) -> Iterator[Mapping[str, Any]]:
@@ -321,14 +324,12 @@ def _quoted(turns: Sequence[ShownTurn], quote: str) -> Iterator[VerdictPlace]:
                 yield VerdictPlace(call_anchor(number, place), words)
 
 
-def _changes_one_of(
-    call: ShownCall, wanted: Mapping[tuple[str, str], Collection[str] | None]
+def _changes(
+    call: ShownCall, entity: str, row_id: str, fields: Collection[str] | None = None
 ) -> bool:
-    """Whether it changes one of these rows: one of the fields, or anything where there are none."""
-    for change in call.changes or ():
-        row = change.entity, change.id
-        if row in wanted:
-            fields = wanted[row]
-            if fields is None or any(one.name in fields for one in change.fields):
-                return True
-    return False
+    """Whether it changes this row: one of the fields, or anything where there are none."""
+    return any(
+        (change.entity, change.id) == (entity, row_id)
+        and (fields is None or any(one.name in fields for one in change.fields))
+        for change in call.changes or ()
+    )

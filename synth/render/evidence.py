@@ -19,8 +19,8 @@ VALUE_CHARS = 160
 BRIEF_CHARS = 160
 """Of what failed, where it is told in a list."""
 
-ValueBefore = Callable[["EvidentChange", str], str | None]
-"""What a field of a row was before, as far as the conversation shows it."""
+ValueBefore = Callable[["EvidentChange", str], Any]
+"""What a field of a row was before, as far as the conversation shows it; None where it does not."""
 
 
 class EvidentChange(NamedTuple):
@@ -184,7 +184,8 @@ def _agrees(expected: Any, seen: Any) -> bool:
         case {"$new": _}:
             return True
         case {"$from": low, "$to": high}:
-            return type(low) is type(seen) and low <= seen <= high
+            is_text = isinstance(low, str)
+            return isinstance(seen, str if is_text else int | float) and low <= seen <= high
         case dict() if isinstance(seen, dict) and expected.keys() == seen.keys():
             return all(_agrees(value, seen[key]) for key, value in expected.items())
         case _:

@@ -176,6 +176,9 @@ def test_a_wrong_value_leads_to_the_call_that_set_it() -> None:
         'not expected: update order O-5 {"status": "cancelled"}.'
     )
     assert [anchor for anchor, _ in found_in(evidence)] == ["message-4-call-1"]
+    failed = criterion("state", f"code: {evidence}")
+    [place] = places_in(changing_turns(), failed, None, {"message-4-call-1"})
+    assert place.words == "no call did it: message 1, user, asks for it"  # the call is as planned
 
 
 def test_a_value_that_was_not_told_leads_to_the_question_the_result_and_the_reply() -> None:
