@@ -16,7 +16,7 @@ from synth.rubrics.values import same_value
 VALUE_CHARS = 160
 """Of one value of a row."""
 
-BRIEF_CHARS = 160
+BRIEF_CHARS = 110
 """Of what failed, where it is told in a list."""
 
 ValueBefore = Callable[["EvidentChange", str], Any]
@@ -314,7 +314,8 @@ def in_words(kind: str, evidence: str, before: ValueBefore = lambda _change, _fi
 
 def in_brief(kind: str, evidence: str) -> str:
     """What failed, in a few words for a list."""
-    return shortened(" ".join(_brief(kind, evidence).split()).removesuffix("."), BRIEF_CHARS)
+    text = " ".join(_brief(kind, evidence).split()).removesuffix(".")
+    return text if len(text) <= BRIEF_CHARS else f"{text[: BRIEF_CHARS - 1].rstrip()}\u2026"
 
 
 def _brief(kind: str, evidence: str) -> str:
