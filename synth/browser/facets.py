@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from records.tables.schemas import Row
+from records.tables.task_tables import IMPORTED
 from synth.browser.index import NONE, TrajectoryIndex
 
 PAGE_ROWS = 50
@@ -24,6 +25,51 @@ FACETS = {
     "split": "Split",
 }
 """Parameter of an address -> its heading."""
+
+MEANINGS: dict[str, dict[str, str]] = {
+    "variant": {
+        "normal": "all that is asked for can be done",
+        "missing_parameter": "the user leaves out a needed fact until asked for it",
+        "missing_tool": "a wish needs a tool that the agent lacks",
+        "irrelevant_tool": "a wish of another domain, for which no tool is any use",
+        "unclear_tool": "the first wish can mean several things, so the agent has to ask",
+        "against_policy": "a wish that the agent's rules forbid",
+        "no_tool": "a question that takes no tool",
+        IMPORTED: "a conversation that was made elsewhere",
+    },
+    "split": {
+        "train": "may be learnt from",
+        "heldout_document": "kept from training: of a text that is held out",
+        "heldout_values": "kept from training: of values that are held out",
+        "heldout_task": "kept from training: its task is held out",
+        "heldout_tool": "kept from training: one of its tools is in no training row",
+        "heldout_domain": "kept from training: its whole domain or server is",
+    },
+    "outcome": {
+        "passed": "code found every criterion met that it can tell",
+        "failed": "code found a criterion that is not met",
+        "truncated": "cut off by a limit before its end",
+        "error": "ended by something that says nothing of the agent",
+    },
+    "termination_reason": {
+        "user_done": "the user had no more to say",
+        "agent_done": "the agent was done",
+        "refused": "the agent's model refused to go on",
+        "max_turns": "the agent wrote as many messages as are allowed",
+        "token_budget": "it took as many tokens as are allowed",
+        "format_error": "the agent's model kept writing calls that are not valid",
+        "user_error": "the simulated user kept saying what it must not say",
+        "infra_error": "a sandbox, server or process was lost",
+        "budget_stop": "the run's budget was spent",
+    },
+}
+"""Facet -> value -> what it means, for somebody who does not know the project."""
+
+
+def value_in_words(facet: str, value: str) -> str:
+    """What a value of a facet means; empty where it speaks for itself, or is not known."""
+    return MEANINGS.get(facet, {}).get(value, "")
+
 
 ACCEPTED, REJECTED, UNDECIDED = "accepted", "rejected", "not curated"
 

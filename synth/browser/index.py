@@ -80,12 +80,27 @@ class TrajectoryIndex:
         with self._db.cursor() as cursor:
             return rows_of(cursor, query, values)
 
+    def failures_of(self, rows: Sequence[Row]) -> dict[str, Row]:
+        """Of rows of `shown` the verdict that rejects each, by its `trajectory_id`; one query for
+        all of them."""
+        failed = [row for row in rows if row["failed_criterion"] and row["accepted"] is False]
+        if not failed:
+            return {}
+        of = {row["trajectory_id"]: row["episode_id"] or row["trajectory_id"] for row in failed}
+        with self.views_of(*of, tables=("verdicts",)) as db:
+            wanted = [row["trajectory_id"] for row in failed], list(of.values())
+            named = [row["grading_id"] for row in failed], [r["failed_criterion"] for r in failed]
+            return {row["trajectory_id"]: row for row in rows_of(db, _FAILURES, [*wanted, *named])}
+
     @contextmanager
-    def views_of(self, trajectory_id: str) -> Iterator[duckdb.DuckDBPyConnection]:
-        """The dataset's views over no more commits than tell of this trajectory's episode."""
+    def views_of(
+        self, *trajectory_ids: str, tables: Sequence[str] = (*KEYED, *WHOLE)
+    ) -> Iterator[duckdb.DuckDBPyConnection]:
+        """The dataset's views over no more commits than tell of the episodes of these
+        trajectories."""
         with self._lock:  # a rebuild numbers the parts anew
-            found = self.rows(_EPISODE, [trajectory_id])
-            keys = [trajectory_id, *{v for row in found for v in row.values() if v is not None}]
+            found = self.rows(_EPISODES, [list(trajectory_ids)])
+            keys = [*trajectory_ids, *{v for row in found for v in row.values() if v is not None}]
             wanted = {self._parts[row["part"]][1] for row in self.rows(_PARTS_OF, [keys])}
             commits = self._dataset.commits()[: self._up_to]
         chosen = [
@@ -93,7 +108,7 @@ class TrajectoryIndex:
             for commit in commits
             if (parts := tuple(p for p in commit.parts if p.table in WHOLE or p.name in wanted))
         ]
-        with views.connect(self._dataset.root, chosen, tables=(*KEYED, *WHOLE)) as db:
+        with views.connect(self._dataset.root, chosen, tables=tables) as db:
             yield db
 
     def _make_tables(self) -> None:
@@ -170,7 +185,17 @@ JOIN (SELECT unnest($2) AS part, unnest($3) AS number) ON part = parse_filename(
 
 _PARTS_OF = "SELECT DISTINCT part FROM places WHERE key IN (SELECT unnest($1))"
 
-_EPISODE = """
+_EPISODES = """
 SELECT trajectory_id, task_id, episode_id FROM shown
 WHERE coalesce(episode_id, trajectory_id) IN (
-  SELECT coalesce(episode_id, trajectory_id) FROM shown WHERE trajectory_id = $1)"""
+  SELECT coalesce(episode_id, trajectory_id) FROM shown WHERE list_contains($1, trajectory_id))"""
+
+# code's verdict comes last, and so stays where a judge was asked, too
+_FAILURES = """
+SELECT w.trajectory_id, v.criterion_id, v.kind, checked_by, evidence
+FROM verdicts AS v JOIN (
+  SELECT unnest($1) AS trajectory_id, unnest($2) AS episode_id, unnest($3) AS grading_id,
+    unnest($4) AS criterion_id) AS w
+  ON v.trajectory_id = w.episode_id AND v.grading_id = w.grading_id
+    AND v.criterion_id = w.criterion_id
+WHERE v.passed = false AND checked_by IN ('code', 'judge') ORDER BY checked_by DESC"""

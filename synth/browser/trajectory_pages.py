@@ -11,7 +11,14 @@ from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from records.errors import ConfigError
 from records.tables.schemas import Row
 from records.tables.tables import TABLES
-from synth.browser.facets import FACETS, ORDERS, PAGE_ROWS, TrajectoryFilter, page_of
+from synth.browser.facets import (
+    FACETS,
+    ORDERS,
+    PAGE_ROWS,
+    TrajectoryFilter,
+    page_of,
+    value_in_words,
+)
 from synth.browser.opened import ShownDataset
 from synth.browser.site import (
     MOST_PARAMETERS,
@@ -22,12 +29,15 @@ from synth.browser.site import (
     show,
     whole_number,
 )
+from synth.judging.judge_rates import judge_rates
 from synth.judging.labels import LABELS, label_later, labels_waiting
+from synth.judging.stages import trials
 from synth.publish.conversations import ShownConversation, read_from
 from synth.publish.legend import kind_in_words, legend_of
 from synth.publish.numbering import call_anchor
 from synth.publish.rows import rows_of
-from synth.publish.verdicts_shown import reason_in_words
+from synth.publish.verdicts_shown import judge_in_words, reason_in_words
+from synth.render.evidence import in_brief
 
 router = APIRouter()
 
@@ -92,7 +102,18 @@ def trajectories(request: Request, name: str) -> HTMLResponse:
         at=here,
         toggled=toggled,
         reason_in_words=reason_in_words,
+        meaning=value_in_words,
+        failures=_failures(dataset, found.rows),
     )
+
+
+def _failures(dataset: ShownDataset, rows: list[Row]) -> dict[str, str]:
+    """What failed in each row, in a few words: the criterion, and what its checker found."""
+    return {
+        trajectory_id: f"{row['criterion_id']}: {in_brief(row['kind'], row['evidence'])}"
+        for trajectory_id, row in dataset.index.failures_of(rows).items()
+        if row["evidence"]
+    }
 
 
 def _ids_of(dataset: ShownDataset, query: str) -> list[str]:
@@ -136,6 +157,7 @@ def conversation(request: Request, name: str, trajectory_id: str) -> HTMLRespons
         curations=curations,
         curation_id=curation_id,
         legend=legend_of(talk),
+        judge=_judge(dataset, talk),
         net=_net_changes(talk),
         broken=_broken(talk, rules),
         others=others,
@@ -146,6 +168,7 @@ def conversation(request: Request, name: str, trajectory_id: str) -> HTMLRespons
         is_whole=is_whole,
         is_cut=not is_whole and _longest(talk) > SHOWN_CHARS,
         kind_in_words=kind_in_words,
+        meaning=value_in_words,
     )
 
 
@@ -202,6 +225,17 @@ def _as_curated(db: duckdb.DuckDBPyConnection, curation_id: str, known: list[str
         "FROM memory.main.trajectories AS t LEFT JOIN "
         f"(SELECT * FROM curation WHERE curation_id = '{text}') AS c USING (trajectory_id)"
     )
+
+
+def _judge(dataset: ShownDataset, talk: ShownConversation) -> str:
+    """Who judged what was not met, and how far that judge can be trusted; empty for code."""
+    failed, grading_id = talk.decision.failed, talk.row["grading_id"]
+    if failed is None or failed.decided_by != "judge" or not grading_id:
+        return ""
+    rates = dataset.kept(
+        f"judge {grading_id}", lambda: judge_rates(trials(dataset.dataset, grading_id))
+    )
+    return judge_in_words(failed.judge_model, rates)
 
 
 def _net_changes(talk: ShownConversation) -> list[Row]:

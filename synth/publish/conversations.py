@@ -14,17 +14,19 @@ from synth.publish.decisions import DecisionRule, decision_rule
 from synth.publish.folding import TurnBlock, folded, same
 from synth.publish.numbering import PageNumbers, call_anchor, call_words
 from synth.publish.plans_shown import ShownPlan, plan_beside
-from synth.publish.quotes import QuoteMarks, VerdictPlace, places_in, quotes_of
+from synth.publish.quotes import QuoteMarks, VerdictPlace, places_in, quotes_of, value_shown
 from synth.publish.rows import rows_of
 from synth.publish.verdicts_shown import (
     ShownCriterion,
     ShownDecision,
+    ShownEvidence,
     ShownStatement,
     criteria_of,
     decision_on,
     statements_by_message,
 )
-from synth.render.transcript import ShownTurn, turns_of
+from synth.render.evidence import EvidentChange, in_words
+from synth.render.transcript import ShownChange, ShownTurn, turns_of
 from synth.rubrics.standing import ECONOMY, USER_PART, standing_for
 
 
@@ -61,6 +63,15 @@ class ShownConversation(NamedTuple):
             if one.is_true is False
         ]
 
+    def changes_before(self, number: int) -> list[tuple[VerdictPlace, tuple[ShownChange, ...]]]:
+        """The calls before a message that changed something, each with what it changed."""
+        return [
+            (VerdictPlace(call_anchor(t, c), call_words(t, c, call.name)), call.changes)
+            for t, turn in enumerate(self.turns[: number - 1])
+            for c, call in enumerate(turn.calls)
+            if call.changes
+        ]
+
     @property
     def played_calls(self) -> list[VerdictPlace]:
         """Those that a model answered in the place of a tool."""
@@ -81,7 +92,9 @@ class ShownConversation(NamedTuple):
     def places(self) -> list[VerdictPlace]:
         """Where the criterion that rejects it points; empty where none does."""
         failed = self.decision.failed
-        return places_in(self.turns, failed, self.statements) if failed else []
+        steps = self.plan.steps if self.plan else ()
+        planned = {one.made.anchor for one in steps if one.made and one.fate == "made"}
+        return places_in(self.turns, failed, self.statements, planned) if failed else []
 
 
 def read(dataset: Dataset, trajectory_ids: Sequence[str]) -> list[ShownConversation]:
@@ -145,7 +158,8 @@ def _conversation(
     standing = (c.model_dump() for c in (*standing_for(here), ECONOMY, USER_PART))
     asked = [*rubric.get("criteria", []), *standing]
     criteria = [
-        _numbered(one, numbers) for one in criteria_of(asked, verdicts, judge_counts=judge_counts)
+        _in_words(one, numbers, turns)
+        for one in criteria_of(asked, verdicts, judge_counts=judge_counts)
     ]
     tokens = None
     if row["drop_reason"] == "token_budget" and row["token_budget"] is not None:
@@ -165,12 +179,19 @@ def _conversation(
 _PARSED = ("messages", "tools", "rubric", "reference_plan")
 
 
-def _numbered(one: ShownCriterion, numbers: PageNumbers) -> ShownCriterion:
-    """With code's evidence in the numbers of the page."""
-    evidence = tuple(
-        said._replace(words=numbers.told(one.kind, said.words)) if said.by == "code" else said
-        for said in one.evidence
-    )
+def _in_words(
+    one: ShownCriterion, numbers: PageNumbers, turns: Sequence[ShownTurn]
+) -> ShownCriterion:
+    """With code's evidence in words and in the numbers of the page."""
+
+    def before(change: EvidentChange, field: str) -> Any:
+        return value_shown(turns, change.id, field)
+
+    def told(said: ShownEvidence) -> ShownEvidence:
+        words = numbers.told(one.kind, said.words)
+        return said._replace(words=in_words(one.kind, words, before))
+
+    evidence = tuple(told(said) if said.by == "code" else said for said in one.evidence)
     return one._replace(evidence=evidence)
 
 
@@ -204,7 +225,7 @@ WHERE list_contains($1, t.trajectory_id) ORDER BY t.trajectory_id, call_index"""
 # so do its verdicts, which are about all of its conversations
 _VERDICTS = """
 SELECT t.trajectory_id, criterion_id, v.kind, checked_by, mandatory, passed, evidence, quote,
-  details
+  details, checker_version
 FROM verdicts AS v JOIN trajectories AS t
   ON v.trajectory_id = coalesce(t.episode_id, t.trajectory_id) AND v.grading_id = t.grading_id
 WHERE list_contains($1, t.trajectory_id) ORDER BY t.trajectory_id, criterion_id, checked_by"""

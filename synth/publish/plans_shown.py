@@ -46,18 +46,34 @@ class ShownPlan(NamedTuple):
         """How far the plan was followed, as a sentence."""
         if not self.steps:
             return f"The reference plan makes no call; {_counted(len(self.extra))} made."
-        made = sum(step.fate == "made" for step in self.steps)
-        verb = "was" if made == 1 else "were"
-        told = f"Of the {len(self.steps)} calls of the reference plan {made} {verb} made"
-        if len(self.steps) == 1:
-            told = f"The one call of the reference plan was {'' if made else 'not '}made as planned"
-        others = {step.fate: [] for step in self.steps if step.fate != "made"}
+        tools: dict[PlanFate, list[str]] = {}
         for step in self.steps:
-            if step.fate in others:
-                others[step.fate].append(step.tool)
-        parts = [f"{fate}: {', '.join(dict.fromkeys(tools))}" for fate, tools in others.items()]
-        extra = f"{_counted(len(self.extra))} made beside it" if self.extra else ""
-        return "; ".join(filter(None, [told, *parts, extra])) + "."
+            tools.setdefault(step.fate, []).append(step.tool)
+        parts = [_part(fate, tools[fate]) for fate in FATES if fate in tools]
+        n = len(self.steps)
+        told = f"Of the {n} calls" if n > 1 else "The one call"
+        told = f"{told} of the reference plan: {', '.join(parts)}"
+        if self.extra:
+            calls = "1 call" if len(self.extra) == 1 else f"{len(self.extra)} calls"
+            told += f"; besides, {calls} that the plan does not have"
+        return f"{told}."
+
+
+FATES: tuple[PlanFate, ...] = (
+    "made",
+    "made with other arguments",
+    "made and refused",
+    "missing",
+)
+"""In the order in which they are told."""
+
+
+def _part(fate: PlanFate, tools: Sequence[str]) -> str:
+    """How many steps became what, and of which tools where that is not what was planned."""
+    if fate == "made":
+        return f"{len(tools)} as planned"
+    words = fate.removeprefix("made ").replace("and refused", "refused")
+    return f"{len(tools)} {words} ({', '.join(dict.fromkeys(tools))})"
 
 
 def _counted(n: int) -> str:

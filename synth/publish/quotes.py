@@ -3,13 +3,15 @@
 Texts are as they were written; what shows them makes them safe.
 """
 
+import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from synth.judging.transcript import places_of
 from synth.publish.numbering import call_anchor, call_words, turn_anchor
-from synth.publish.verdicts_shown import ShownCriterion, ShownStatement
+from synth.publish.verdicts_shown import TO_BE_TOLD, ShownCriterion, ShownStatement
+from synth.render.evidence import EvidentTelling, StateDifference, state_difference, tellings
 from synth.render.foreign_text import shortened
 from synth.render.transcript import ShownCall, ShownTurn
 from synth.rubrics.criteria import JUDGED
@@ -17,6 +19,10 @@ from synth.rubrics.standing import TRUTH
 
 MOST_QUOTES = 200
 """Marked in one conversation; those of what failed come first."""
+
+
+SHORTEST_NAME = 4
+"""Characters of a text by which a row is known in what the user says."""
 
 
 class ShownQuote(NamedTuple):
@@ -107,11 +113,14 @@ def places_in(
     turns: Sequence[ShownTurn],
     failed: ShownCriterion,
     statements: Mapping[int, Sequence[ShownStatement]] | None = None,
+    as_planned: Collection[str] = (),
 ) -> list[VerdictPlace]:
     """Where to look for why the criterion is not met: where its quote stands; else the calls that
-    broke a rule, changed what the verdict names, or that it names; else the last change, for tests
-    that do not pass; else the end, where something is missing. Nowhere where a judge names nothing.
-    `statements`: by `ShownTurn.place`; of `truth` the false ones are the places."""
+    broke a rule, made another change than was expected, or that the verdict names; for what is
+    missing the message that asks for it, what shows the value, and the reply that passes over it;
+    else the last change, for tests that do not pass; else the end. Nowhere where a judge names
+    nothing. `statements`: by `ShownTurn.place`; of `truth` the false ones are the places.
+    `as_planned`: anchors of the calls that the reference plan has just so."""
     if failed.criterion == TRUTH and (places := _false_in(turns, statements or {})):
         return places
     if quoted := list(_quoted(turns, failed.quote)):
@@ -120,28 +129,161 @@ def places_in(
         return []
     if failed.kind in ("format", "turns"):
         return _named_in(turns, failed) or _end_of(turns, "the last one")
-    what = "tells it" if failed.kind == "communicate" else "does what is missing"
-    return _calls_behind(turns, failed) or _end_of(turns, f"the end: no message {what}")
+    if failed.kind == "communicate" and (values := tellings(failed.stored)):
+        return _of_untold(turns, failed, [one for one in values if not one.told])
+    if failed.kind == "state" and (difference := state_difference(failed.stored)):
+        return _of_difference(turns, difference, as_planned)
+    return _calls_behind(turns, failed) or _end_of(
+        turns, "the end: no message does what is missing"
+    )
+
+
+def _of_difference(
+    turns: Sequence[ShownTurn], found: StateDifference, as_planned: Collection[str]
+) -> list[VerdictPlace]:
+    """The calls that made other changes than were expected, and who asked for what none made. A
+    call that was made as it was planned is not to blame for a value that is not as expected."""
+    calls = [*_calls_of(turns)]
+    rows = {(change.entity, change.id) for change in found.unexpected}
+    blamed = {place for place, call in calls if any(_changes(call, *row) for row in rows)}
+    left = [(change.id, change.fields) for change in found.missing]
+    for one in found.otherwise:
+        row, fields = (one.seen.entity, one.seen.id), {*one.wrong, *one.beside}
+        by = [place for place, call in calls if fields and _changes(call, *row, fields)]
+        own = [place for place in by if place.anchor not in as_planned]
+        blamed.update(own)
+        undone = one.left if own else [*one.left, *one.wrong]
+        if undone:
+            left.append((one.seen.id, {name: one.expected.fields[name] for name in undone}))
+    places = [place for place, _ in calls if place in blamed]
+    asking = [_asking_for(turns, row_id, fields) for row_id, fields in left]
+    asked = sorted({number for number in asking if number is not None})
+    places += [
+        VerdictPlace(turn_anchor(n), f"no call did it: message {n + 1}, user, asks for it")
+        for n in asked
+    ]
+    if left and not asked:
+        last = [number for number, turn in enumerate(turns) if turn.role == "assistant"][-1:]
+        words = "no call did what is missing: message {}, the agent's last"
+        places += [VerdictPlace(turn_anchor(n), words.format(n + 1)) for n in last]
+    return places or _end_of(turns, "the end")
+
+
+def _asking_for(turns: Sequence[ShownTurn], row_id: str, fields: Mapping[str, Any]) -> int | None:
+    """The message of the user, from 0, that names a new value, the row, or what is known of it."""
+    plain = [v for v in fields.values() if isinstance(v, str | int | float)]
+    wanted = [str(value) for value in plain if not isinstance(value, bool)]
+    known = [value for record in _records(turns, row_id) for value in record.values()]
+    names = [v for v in known if isinstance(v, str) and len(v) >= SHORTEST_NAME]
+    return _best_of_user(
+        turns, lambda text: (_num_in(text, wanted), _num_in(text, [row_id, *names]))
+    )
+
+
+def _of_untold(
+    turns: Sequence[ShownTurn], failed: ShownCriterion, untold: Sequence[EvidentTelling]
+) -> list[VerdictPlace]:
+    """Who asked for the value, the last call whose result holds it, and the reply where it stands
+    otherwise, or which comes next and does not tell it."""
+    asked = failed.words.removeprefix(TO_BE_TOLD)
+    labels = [part.partition(" \u2014 ")[0] for part in asked.partition(" (")[0].split("; ")]
+    goal = [word for word in re.findall(r"\w+", asked.partition(" (")[2]) if len(word) > 3]
+    best = _best_of_user(turns, lambda text: (_num_in(text, labels), _num_in(text, goal)))
+    places: list[VerdictPlace] = []
+    if best is not None:
+        places.append(VerdictPlace(turn_anchor(best), f"message {best + 1}, user: asks for it"))
+    for one in untold:
+        start = best or 0
+        for place, number, call in reversed([*_numbered_calls(turns)]):
+            if number >= start and _num_in(call.result or "", [one.value]):
+                words = f"{place.words}, whose result holds {shortened(one.value, 40)}"
+                places.append(place._replace(words=words))
+                start = number
+                break
+        places += _reply_after(turns, start, one.value)
+    return list(dict.fromkeys(places))
+
+
+def _reply_after(turns: Sequence[ShownTurn], start: int, value: str) -> list[VerdictPlace]:
+    replies = [n for n, t in enumerate(turns) if t.role == "assistant" and t.text.strip()]
+    after = [number for number in replies if number >= start][:1] or replies[-1:]
+    places: list[VerdictPlace] = []
+    for number in after:
+        turn, told = turns[number], shortened(value, 40)
+        how = f"tells {told} otherwise" if _num_in(turn.text, [value]) else f"does not tell {told}"
+        words = f"message {number + 1}, {turn.role}: {how}"
+        places.append(VerdictPlace(turn_anchor(number), words))
+    return places
+
+
+def _best_of_user(
+    turns: Sequence[ShownTurn], score: Callable[[str], tuple[int, int]]
+) -> int | None:
+    """The first message of the user with the best score above nothing."""
+    of_user = [number for number, turn in enumerate(turns) if turn.role == "user"]
+    best = max(of_user, key=lambda number: score(turns[number].text), default=None)
+    return None if best is None or score(turns[best].text) == (0, 0) else best
+
+
+def _num_in(text: str, words: Iterable[str]) -> int:
+    """How many of the words stand in the text, whole and in any case."""
+    return sum(
+        bool(re.search(rf"(?<![\w.]){re.escape(word)}(?![\w]|\.\d)", text, re.IGNORECASE))
+        for word in dict.fromkeys(words)
+        if word.strip()
+    )
+
+
+def value_shown(turns: Sequence[ShownTurn], row_id: str, field: str) -> Any:
+    """What the first result that holds the row says of a field; None where none does."""
+    found = (record[field] for record in _records(turns, row_id) if field in record)
+    return next(found, None)
+
+
+def _records(turns: Sequence[ShownTurn], row_id: str) -> Iterator[Mapping[str, Any]]:
+    """The records with this id in the results of calls, in order."""
+    if not row_id:
+        return
+    for _, call in _calls_of(turns):
+        if call.result and row_id in call.result:
+            try:
+                result = json.loads(call.result)
+            except (ValueError, RecursionError):
+                continue
+            yield from _records_in(result, row_id)
+
+
+def _records_in(value: Any, row_id: str) -> Iterator[Mapping[str, Any]]:
+    if isinstance(value, Mapping):
+        if row_id in (v for v in value.values() if isinstance(v, str)):
+            yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            yield from _records_in(one, row_id)
+
+
+def _numbered_calls(turns: Sequence[ShownTurn]) -> Iterator[tuple[VerdictPlace, int, ShownCall]]:
+    """With the numbers of their messages, from 0."""
+    for t, turn in enumerate(turns):
+        for c, call in enumerate(turn.calls):
+            yield VerdictPlace(call_anchor(t, c), call_words(t, c, call.name)), t, call
+
+
+def _calls_of(turns: Sequence[ShownTurn]) -> Iterator[tuple[VerdictPlace, ShownCall]]:
+    return ((place, call) for place, _, call in _numbered_calls(turns))
 
 
 def _calls_behind(turns: Sequence[ShownTurn], failed: ShownCriterion) -> list[VerdictPlace]:
-    calls = [
-        (VerdictPlace(call_anchor(t, c), call_words(t, c, call.name)), call)
-        for t, turn in enumerate(turns)
-        for c, call in enumerate(turn.calls)
-    ]
     if failed.kind == "test":
-        changed = [place for place, call in calls if call.changes]
+        changed = [place for place, call in _calls_of(turns) if call.changes]
         return [place._replace(words=f"{place.words}, the last change") for place in changed[-1:]]
     if failed.kind == "policy":
-        return [place for place, call in calls if any("breaks rule" in m for m in call.marks)]
-    evidence = " ".join(one.words for one in failed.evidence)
-    unwanted = re.findall(r"\b(?:update|create|delete) (\S+) ([^\s;]+)", _unexpected(evidence))
-    if unwanted:
-        rows = {(entity, row_id.rstrip(".")) for entity, row_id in unwanted}
-        return [place for place, call in calls if _changes_one_of(call, rows)]
-    named = re.findall(r"\bcalls? of (\w+)", evidence)
-    return [place for place, call in calls if call.name in named]
+        return [
+            place for place, call in _calls_of(turns) if any("breaks rule" in m for m in call.marks)
+        ]
+    named = re.findall(r"\bcalls? of (\w+)", failed.stored)
+    return [place for place, call in _calls_of(turns) if call.name in named]
 
 
 def _named_in(turns: Sequence[ShownTurn], failed: ShownCriterion) -> list[VerdictPlace]:
@@ -182,10 +324,12 @@ def _quoted(turns: Sequence[ShownTurn], quote: str) -> Iterator[VerdictPlace]:
                 yield VerdictPlace(call_anchor(number, place), words)
 
 
-def _unexpected(evidence: str) -> str:
-    """What code did not expect among the changes that it saw."""
-    return evidence.partition("not expected:")[2]
-
-
-def _changes_one_of(call: ShownCall, rows: Collection[tuple[str, str]]) -> bool:
-    return any((change.entity, change.id) in rows for change in call.changes or ())
+def _changes(
+    call: ShownCall, entity: str, row_id: str, fields: Collection[str] | None = None
+) -> bool:
+    """Whether it changes this row: one of the fields, or anything where there are none."""
+    return any(
+        (change.entity, change.id) == (entity, row_id)
+        and (fields is None or any(one.name in fields for one in change.fields))
+        for change in call.changes or ()
+    )

@@ -5,6 +5,7 @@ in which they stand, then the criteria in short. Texts are as they were written;
 makes them safe (synth.render.foreign_text, autoescape).
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,7 +17,11 @@ from synth.curation.settings.config import DIMENSIONS
 from synth.judging.attribution import DROP_REASONS
 from synth.judging.decision import UNDECIDED, counting
 from synth.judging.judge import TRUE_FINDINGS
+from synth.judging.judge_rates import Rates
 from synth.rubrics.standing import TRUTH
+
+UNQUOTED = "its quote stands nowhere"
+"""The finding of a statement that was to be shown by words which nobody said."""
 
 FINDINGS = {
     "matched": "matches the records",
@@ -29,12 +34,6 @@ FINDINGS = {
 }
 """Of a statement, in words."""
 
-_DECIDED_BY = {
-    "code": "code alone; no judge's word counted",
-    "code_and_judge": "code and judge",
-    None: "not noted",
-}
-
 
 class ShownStatement(NamedTuple):
     says: str
@@ -46,6 +45,14 @@ class ShownStatement(NamedTuple):
     """`code` or `judge`."""
     evidence: str
     quote: str
+
+    @property
+    def found(self) -> str:
+        """By whom, to stand before the finding."""
+        who = "the judge" if self.found_by == "judge" else "code"
+        return (
+            f"{who} takes this for true, but" if self.finding == UNQUOTED else f"{who} finds this"
+        )
 
 
 class ShownEvidence(NamedTuple):
@@ -79,6 +86,16 @@ class ShownCriterion(NamedTuple):
     """The words that decide it, as the verdict that counts gives them; may be empty."""
     by_code: bool
     """Whether code looked at it."""
+    stored: str = ""
+    """What code found, as the row of its verdict has it."""
+    judge_model: str = ""
+    """Who judged it; empty where nobody did, or it is not noted."""
+
+    @property
+    def asks(self) -> str:
+        """What is asked, so that it reads as no finding."""
+        is_plain = self.words.startswith(TO_BE_TOLD) or not self.words
+        return self.words if is_plain else f"What it asks: {self.words}"
 
     @property
     def who(self) -> str:
@@ -117,23 +134,68 @@ def decision_on(
 ) -> ShownDecision:
     """`row`: of the view `trajectories`, with the limits of its task; `threshold`: the score from
     which it is accepted; `tokens`: what its messages come to, where that is known."""
-    facts = [("decided by", _DECIDED_BY[row["decided_by"]])]
+    reason = row["drop_reason"] or ""
+    failed = next((one for one in criteria if _rejects(one, row)), None)
+    facts = [("decided by", _decided_by(row, failed))]
     if row["judge_status"]:
         facts.append(("judge status", row["judge_status"].replace("_", " ")))
     if row["self_judged"]:
-        what = "was asked for the cause alone" if row["decided_by"] == "code" else "is the judge"
-        facts.append(("self-judged", f"the agent's own model {what}"))
+        asked_why = (
+            "the agent's own model was asked only whose failure it is, which decides nothing"
+        )
+        by_code = row["decided_by"] == "code"
+        facts.append(
+            ("self-judged", asked_why if by_code else "the agent's own model is the judge")
+        )
     if row["attributed_to"]:
         party = row["attributed_to"]
         facts.append(("failure of", party if party == "undetermined" else f"the {party}"))
     if row["score"] is not None:
-        facts.append(("score", f"{row['score']:.2f}, accepted from {threshold:.2f}"))
-    reason = row["drop_reason"] or ""
-    failed = next((one for one in criteria if _rejects(one, row)), None)
+        facts.append(("score", _score(row, failed, threshold)))
     also = [one for one in criteria if one.passed is False and one is not failed]
     also.sort(key=lambda one: not one.mandatory)
     words = _over_limit(row, tokens) or _of_call(reason, failed) or reason_in_words(reason)
     return ShownDecision(row["accepted"], reason, words, tuple(facts), failed, tuple(also))
+
+
+def _decided_by(row: Row, failed: ShownCriterion | None) -> str:
+    """Whose verdicts it rests on, and where no judge's does, why."""
+    match row["decided_by"], row["judge_status"]:
+        case "code", "below_minimum":
+            return "code alone, since the judge is below its minimum quality"
+        case "code", _ if failed:
+            return "code alone, which was sure, so that no judge was asked for a verdict"
+        case "code", _:
+            return "code alone; no judge's word counts here"
+        case "code_and_judge", _:
+            return "code and judge"
+        case _:
+            return "not noted"
+
+
+def _score(row: Row, failed: ShownCriterion | None, threshold: float) -> str:
+    """The score, and whether it has to do with the decision."""
+    if row["accepted"] is False and failed is not None and row["drop_reason"] != "low_score":
+        return f"a mandatory criterion failed, so the score ({row['score']:.2f}) does not matter"
+    if row["accepted"] is False and row["drop_reason"] != "low_score":
+        return f"{row['score']:.2f}, which is not why it was rejected"
+    return f"{row['score']:.2f}, accepted from {threshold:.2f}"
+
+
+def judge_in_words(model: str, rates: Rates) -> str:
+    """Who judged, and how often that judge is known to err."""
+    who = f"The judge is {model or 'not noted'}."
+    tried = []
+    if rates.num_failures:
+        told = f"passed {rates.false_accepts} of {rates.num_failures} replies with a known fault"
+        tried.append(f"{told} (false accepts)")
+    if rates.num_fine:
+        false_rejects = rates.num_fine - rates.true_accepts
+        told = f"rejected {false_rejects} of {rates.num_fine} that are fine"
+        tried.append(f"{told} (false rejects)")
+    if not tried:
+        return f"{who} Its error rates are not measured."
+    return f"{who} When it was tried, it {' and '.join(tried)}."
 
 
 def _of_call(reason: str, failed: ShownCriterion | None) -> str:
@@ -198,7 +260,7 @@ def _statement(checked_by: str, entry: Mapping[str, Any]) -> ShownStatement:
     finding = str(entry["finding"])
     words, is_true = FINDINGS.get(finding, finding), finding in {"matched", *TRUE_FINDINGS}
     if is_true and not entry.get("supported", True):
-        words, is_true = "its quote stands nowhere", False
+        words, is_true = UNQUOTED, False
     return ShownStatement(
         entry["says"],
         words,
@@ -214,7 +276,7 @@ def criteria_of(
 ) -> list[ShownCriterion]:
     """One a criterion, in the order of `asked` (criteria of the rubric, then the standing ones);
     what was not passed first."""
-    words = {c["id"]: c.get("words", "") for c in reversed(asked)}
+    words = {c["id"]: asked_in_words(c) for c in reversed(asked)}
     order = [c["id"] for c in asked]
     counted = {row["criterion_id"]: row for row in counting(verdicts, judge_counts=judge_counts)}
     by_id: dict[str, list[Row]] = {}
@@ -229,6 +291,8 @@ def _criterion(
     criterion: str, rows: Sequence[Row], words: str, counted: Row | None
 ) -> ShownCriterion:
     passed = {row["checked_by"]: row["passed"] for row in rows}
+    by = {row["checked_by"]: row for row in rows}
+    judge = by.get("judge", {}).get("checker_version") or ""
     said = tuple(ShownEvidence(r["checked_by"], r["evidence"]) for r in rows if r["evidence"])
     return ShownCriterion(
         criterion=criterion,
@@ -242,7 +306,32 @@ def _criterion(
         evidence=said,
         quote=(counted["quote"] or "") if counted else "",
         by_code="code" in passed,
+        stored=by["code"]["evidence"] or "" if "code" in by else "",
+        judge_model=judge.rpartition("@")[0],
     )
+
+
+TO_BE_TOLD = "Was to be told: "
+
+_IS_TOLD = re.compile(
+    r"The user is told(?:, truthfully:)? (?P<what>.+?)(?P<goal> \(\w+: .+\))?", re.DOTALL
+)
+"""How rubrics word that something is told, which reads as if it had been."""
+
+
+def asked_in_words(criterion: Mapping[str, Any]) -> str:
+    """The words of a criterion of a rubric; of what was to be told with the values."""
+    words = str(criterion.get("words") or "")
+    values = [str(value) for value in (criterion.get("check") or {}).get("values", ())]
+    found = _IS_TOLD.fullmatch(words)
+    if criterion.get("kind") != "communicate" or found is None:
+        return words
+    labels = found["what"].split("; ")
+    told = f"{found['what']} \u2014 {', '.join(values)}" if values else found["what"]
+    if len(labels) == len(values):
+        pairs = zip(labels, values, strict=True)
+        told = "; ".join(f"{label} \u2014 {value}" for label, value in pairs)
+    return f"{TO_BE_TOLD}{told}{found['goal'] or ''}"
 
 
 _FAILED = "failed_"

@@ -115,6 +115,15 @@ def test_every_field_has_a_label_and_every_page_one_heading(page: Page, address:
         assert page.locator("h1").count() == 1, path
 
 
+def test_a_jump_to_a_message_leaves_what_comes_before_it_in_view(page: Page, address: str) -> None:
+    base = address.split("/open")[0]
+    page.goto(f"{base}/d/data/trajectories/b#message-5")
+    place = """() => document.getElementById('message-5').getBoundingClientRect().top
+        / window.innerHeight"""
+    page.wait_for_function("() => window.scrollY > 0")
+    assert 0.3 < page.evaluate(place) < 1
+
+
 def test_links_within_a_page_lead_somewhere(page: Page, address: str) -> None:
     base = address.split("/open")[0]
     page.goto(f"{base}/d/data/trajectories/b")

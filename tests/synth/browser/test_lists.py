@@ -1,15 +1,20 @@
 """Lists and facets: what they count is what SQL counts, also while a dataset is being written."""
 
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from records.store.dataset import Dataset
-from synth.browser.facets import FACETS, ORDERS, TrajectoryFilter, page_of
+from records.tables.splits import SPLITS
+from synth.browser.facets import FACETS, ORDERS, TrajectoryFilter, page_of, value_in_words
 from synth.browser.index import NONE, TrajectoryIndex
+from synth.episode.endings import Reason
 from synth.render.yields import YieldCounts, yields
+from synth.tasks.goals.goals import Variant
 from tests.records.rows import row
 from tests.synth.browser.shown import client_of, regrade
+from tests.synth.publish.judged import curate, decision, verdict
 from tests.synth.small_dataset import trajectory, write_dataset
 
 
@@ -141,6 +146,35 @@ def test_a_query_filters_and_a_wrong_one_says_so(tmp_path: Path) -> None:
     assert "only one reading statement" in client.get(at, params={"sql": "drop table x"}).text
     assert client.get(at, params={"order": "evil"}).status_code == 400
     assert client.get(at, params={"page": "-1"}).status_code == 400
+
+
+def test_every_value_that_a_run_can_write_has_words(tmp_path: Path) -> None:
+    known = {"variant": get_args(Variant), "split": SPLITS, "termination_reason": get_args(Reason)}
+    for facet, values in known.items():
+        assert all(value_in_words(facet, value) for value in values), facet
+    assert value_in_words("variant", "of somebody's own") == ""
+    page = client_of(write(tmp_path)).get("/d/data/trajectories").text
+    words = value_in_words("variant", "no_tool")
+    assert f'title="{words}"' in page
+    assert f'<li class="meaning soft">{words}</li>' in page
+
+
+def test_a_list_tells_what_failed_in_each_row_by_one_query(tmp_path: Path) -> None:
+    rows = [(trajectory(f"t{n}"), "failed_state") for n in range(4)]
+    dataset = write_dataset(tmp_path / "data", rows)
+    said = "Expected the user to be told {}; told 0; not told: {}."
+    verdicts = [
+        verdict(f"t{n}", "told_1", "code", False, kind="communicate", evidence=said.format(n, n))
+        for n in range(3)
+    ]
+    verdicts.append(verdict("t0", "told_1", "judge", False, kind="communicate"))
+    more = {"failed_criterion": "told_1"}
+    decisions = [decision(f"t{n}", "failed_communicate", **more) for n in range(3)]
+    curate(dataset, [*decisions, decision("t3", "max_turns")], verdicts)
+    page = client_of(dataset).get("/d/data/trajectories").text
+    assert [f"told_1: {n} was not told" in page for n in range(4)] == [True, True, True, False]
+    assert "The conversation took more turns than are allowed." in page
+    assert "The user was not told something" not in page
 
 
 def test_every_facet_has_a_link_that_chooses_it_and_one_that_takes_it_away(tmp_path: Path) -> None:

@@ -146,12 +146,11 @@ def test_the_page_of_a_rejected_row_says_first_why(tmp_path: Path) -> None:
         "Criterion not passed, by judge",
         "Every statement of the assistant to the user is true",
         "Code looked and could not tell for sure, so the judge was asked and decided it.",
-        "Message 5</a> says what is",
+        "Message 5</a>: the judge finds this",
         "<blockquote",
+        "The judge says: \u201cNo call wrote to anybody.\u201d",
         "Where:",
         'href="#message-5"><bdi>',
-        "The judge says: \u201c",
-        "No call wrote to anybody.",
         "Conversation</h2>",
     ]
     places = [page.find(words) for words in told]

@@ -13,7 +13,7 @@ from records.tables.schemas import Row
 from synth.browser.stage_reasons import run_in_words, stage_reason_in_words
 from tests.records.rows import row
 from tests.synth.browser.shown import client_of
-from tests.synth.publish.judged import curate, decision, verdict
+from tests.synth.publish.judged import curate, decision, told_false, verdict
 from tests.synth.small_dataset import KEPT, RUBRIC, call, calls_of, trajectory, write_dataset
 
 PLAN = [
@@ -84,7 +84,7 @@ def test_a_judges_empty_words_stand_after_what_code_shows_and_as_the_judges(
         "Rejected: The agent asks for a secret",
         "Criterion not passed, by judge: harm",
         "Only a judge can tell it",
-        "Of the 3 calls of the reference plan 1 was made; made with other arguments: rent_boat;",
+        "Of the 3 calls of the reference plan: 1 as planned, 1 with other arguments (rent_boat)",
         "The judge says: \u201cit does not look so\u201d",
         "The judge names no message",
         "Not passed either: format",
@@ -116,6 +116,49 @@ def test_the_page_says_who_decided_a_criterion_and_why(
     card = page.split('id="criterion-told_1"')[1].split("</section>")[0]
     assert words in html.unescape(card)
     assert "Code found: told 0" in card
+
+
+def test_a_verdict_not_shown_stands_beside_what_was_changed_and_what_the_judge_is_worth(
+    tmp_path: Path,
+) -> None:
+    diff = [{"op": "update", "entity": "boat", "id": "B-1", "before": {"free": 1}, "after": {}}]
+    dataset = rejected(
+        *(tmp_path, one(), "failed_truth", told_false("t1")), failed_criterion="truth"
+    )
+    calls = [
+        made | {"arguments": json.loads(made["arguments"]), "state_diff": diff}
+        for made in calls_of(one())
+        if made["name"] == "find_boats"
+    ]
+    trial = [
+        row(
+            "calibration",
+            grading_id="grading-2",
+            trajectory_id=f"c{n}",
+            perturbation="some",
+            criterion_id="truth",
+            writer_version="w1",
+            expected=n == 0,
+            judge_passed=n < 2,
+            checker_version="judge-model@1",
+            split="train",
+        )
+        for n in range(4)
+    ]
+    dataset.commit(
+        run_id="run-1",
+        stage="rollouts",
+        shard=6,
+        tables={"tool_calls": calls, "calibration": trial},
+        supersedes=True,
+    )
+    page = shown(dataset)
+    box = text_of("<main>" + box_of(page))
+    assert "The judge is judge-model. When it was tried, it passed 1 of 3 replies" in box
+    assert "Message 5 : the judge finds this not shown :" in box
+    assert box.count("I wrote to the harbour.") == 1
+    changed = box.split("What the calls before message 5 changed")[1]
+    assert "call 3.1 (find_boats) update boat B-1" in changed
 
 
 def test_calls_are_named_as_the_page_numbers_them_and_lead_there(tmp_path: Path) -> None:
@@ -193,6 +236,7 @@ def test_every_word_that_is_explained_leads_to_its_explanation(tmp_path: Path) -
         assert f'id="{anchor}"' in legend
         assert title in legend
     words = ("judge status", "self-judged", "scored", "open statement", "user_part", "told_1")
+    assert "whether every statement of the agent to the user is true" in legend
     for word in (*words, "state_machine"):
         assert re.search(rf"<b><bdi>[^<]*{word}[^<]*</bdi></b>: \w", legend), word
     assert 'title="the tool is a small program' in page.split('id="words"')[0]

@@ -1,6 +1,7 @@
 """A plan beside the calls: each call stands for one step, and what is left over is extra."""
 
 import json
+import re
 from typing import Any
 
 from hypothesis import given
@@ -52,9 +53,22 @@ def test_what_is_missing_refused_and_otherwise_is_told() -> None:
     assert fates == ["made", "made with other arguments", "made and refused", "missing"]
     assert [one.words.partition(",")[0] for one in shown.extra] == ["sign"]
     assert shown.words == (
-        "Of the 4 calls of the reference plan 1 was made; made with other arguments: rent; "
-        "made and refused: pay; missing: sign; 1 call was made beside it."
+        "Of the 4 calls of the reference plan: 1 as planned, 1 with other arguments (rent), "
+        "1 refused (pay), 1 missing (sign); besides, 1 call that the plan does not have."
     )
+
+
+@given(steps=STEPS, calls=CALLS)
+def test_the_sentence_on_the_plan_reads_as_a_sum(
+    steps: list[tuple[str, int]], calls: list[tuple[str, int, bool]]
+) -> None:
+    rows = [made(i, *call) for i, call in enumerate(calls)]
+    shown = plan_beside([step(*one) for one in steps], rows, [])
+    parts, _, besides = shown.words.partition(": ")[2].partition("; besides, ")
+    counts = [int(n) for n in re.findall(r"(?:^|, )(\d+) (?=as|with|refused|missing)", parts)]
+    assert sum(counts) == len(steps)
+    if steps:
+        assert int(besides.split()[0] if besides else 0) == len(shown.extra)
 
 
 def test_a_plan_without_a_call_says_so() -> None:

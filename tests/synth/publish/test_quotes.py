@@ -18,7 +18,11 @@ WORDS = st.text(st.sampled_from("abc dE1\u00df\u0130'\"*\n\u201c\u2026\\"), max_
 def criterion(kind: str, evidence: str, quote: str = "") -> ShownCriterion:
     by, words = evidence.split(": ", 1)
     said = (ShownEvidence(by, words),)
-    return ShownCriterion(kind, kind, "", True, False, by, False, None, said, quote, by == "code")
+    is_code = by == "code"
+    return ShownCriterion(
+        *(kind, kind, "", True, False, by, False, None, said, quote, is_code),
+        stored=words if is_code else "",
+    )
 
 
 @given(text=WORDS, quotes=st.lists(WORDS, max_size=4), limit=st.integers(0, 70))
@@ -103,11 +107,14 @@ def turns() -> list[ShownTurn]:
         (criterion("nl", "judge: no", "for 20 EUR"), "message-3"),
         (criterion("policy", "code: seen no_renting by call 0."), "message-2-call-1"),
         (
-            criterion("state", 'code: not expected: update boat B-1 {"x": 1}.'),
+            criterion(
+                "state",
+                'code: Expected 0 changes, seen 1; not expected: update boat B-1 {"x": 1}.',
+            ),
             "message-2-call-1",
         ),
         (criterion("call", "code: Expected no call of rent; seen 1."), "message-2-call-1"),
-        (criterion("state", "code: Expected 1 changes; missing: create trip."), "message-3"),
+        (criterion("state", "code: in the words of an extension"), "message-3"),
         (criterion("test", "code: mended 0 of 1."), "message-2-call-1"),
         (criterion("format", "code: message 2 shows tool markup."), "message-2"),
         (criterion("format", "code: the last message is empty."), "message-3"),
@@ -115,6 +122,72 @@ def turns() -> list[ShownTurn]:
 )
 def test_a_verdict_leads_to_what_it_is_about(failed: ShownCriterion, anchor: str) -> None:
     assert [place.anchor for place in places_in(turns(), failed)] == [anchor]
+
+
+def changing_turns() -> list[ShownTurn]:
+    """A change of address that is asked for and not made, and a cancellation that is."""
+    order = {"orders": [{"order_id": "O-5", "address": "Rue Sala 19", "status": "packed"}]}
+    messages = [
+        {"role": "user", "content": "The address is to be Via Nizza 61. Then cancel order O-5."},
+        {"role": "assistant", "content": "", "tool_calls": [call("c0", "list", "{}")]},
+        {"role": "tool", "tool_call_id": "c0", "content": json.dumps(order)},
+        {"role": "user", "content": "And then? I want my 20 back; tell me the balance."},
+        {"role": "assistant", "content": "", "tool_calls": [call("c1", "cancel", "{}")]},
+        {"role": "tool", "tool_call_id": "c1", "content": '{"balance": 98}'},
+        {"role": "assistant", "content": "It is cancelled."},
+        {"role": "user", "content": "Thanks."},
+        {"role": "assistant", "content": "Goodbye."},
+    ]
+    before, after = {"status": "packed"}, {"status": "cancelled"}
+    diff = [{"op": "update", "entity": "order", "id": "O-5", "before": before, "after": after}]
+    given = {"actor": "agent", "executed_by": "mcp", "injected_outcome": None, "error_code": None}
+    given |= {"policy_violations": [], "is_error": False}
+    log = [
+        given | {"tool_call_id": f"c{n}", "call_index": n, "turn": n, "state_diff": found}
+        for n, found in enumerate(([], diff))
+    ]
+    return turns_of(messages, log, None)
+
+
+def found_in(evidence: str, kind: str = "state", words: str = "") -> list[tuple[str, str]]:
+    failed = criterion(kind, f"code: {evidence}")._replace(words=words)
+    return [(place.anchor, place.words) for place in places_in(changing_turns(), failed)]
+
+
+@pytest.mark.parametrize("value", ["Via Nizza 61", "nobody said this"])
+def test_a_change_that_is_missing_leads_to_who_asked_and_to_no_call_that_is_right(
+    value: str,
+) -> None:
+    evidence = (
+        f'Expected 1 changes, seen 1; missing: update order O-5 {{"address": "{value}", '
+        '"status": "cancelled"}. not expected: update order O-5 {"status": "cancelled"}.'
+    )
+    assert found_in(evidence) == [("message-1", "no call did it: message 1, user, asks for it")]
+
+
+def test_a_change_that_nobody_names_leads_to_the_agents_last_message() -> None:
+    [(anchor, words)] = found_in("Expected 1 changes, seen 0; missing: create trip.")
+    assert (anchor, words.split(":")[0]) == ("message-7", "no call did what is missing")
+
+
+def test_a_wrong_value_leads_to_the_call_that_set_it() -> None:
+    evidence = (
+        'Expected 1 changes, seen 1; missing: update order O-5 {"status": "returned"}. '
+        'not expected: update order O-5 {"status": "cancelled"}.'
+    )
+    assert [anchor for anchor, _ in found_in(evidence)] == ["message-4-call-1"]
+    failed = criterion("state", f"code: {evidence}")
+    [place] = places_in(changing_turns(), failed, None, {"message-4-call-1"})
+    assert place.words == "no call did it: message 1, user, asks for it"  # the call is as planned
+
+
+def test_a_value_that_was_not_told_leads_to_the_question_the_result_and_the_reply() -> None:
+    evidence = "Expected the user to be told 98; told 0; not told: 98."
+    asked = "Was to be told: balance \u2014 98 (of: Cancel an order.)"
+    places = found_in(evidence, "communicate", asked)
+    assert [anchor for anchor, _ in places] == ["message-3", "message-4-call-1", "message-5"]
+    assert "whose result holds 98" in places[1][1]
+    assert "does not tell 98" in places[2][1]
 
 
 def test_where_a_judge_names_nothing_no_place_is_named() -> None:

@@ -8,9 +8,14 @@ import pytest
 from rich.console import Console
 
 from records.store.dataset import Dataset
+from synth.judging.judge_rates import rates_of
 from synth.publish.conversations import read
 from synth.publish.report import report_html
-from synth.publish.verdicts_shown import statements_by_message
+from synth.publish.verdicts_shown import (
+    asked_in_words,
+    judge_in_words,
+    statements_by_message,
+)
 from synth.publish.view import show_trajectory
 from tests.synth.publish.judged import (
     BY_CODE,
@@ -84,8 +89,38 @@ def test_the_decision_names_the_one_criterion_that_rejected(dataset: Dataset) ->
     facts = dict(new.decision.facts)
     assert facts["decided by"] == "code and judge"
     assert facts["failure of"] == "the agent"
-    assert facts["score"] == "0.75, accepted from 0.70"
+    assert facts["score"] == "a mandatory criterion failed, so the score (0.75) does not matter"
     assert dict(old.decision.facts)["decided by"] == "not noted"
+
+
+def test_the_score_is_the_cause_only_where_it_is(tmp_path: Path) -> None:
+    made = write_dataset(tmp_path / "data", [(trajectory("low"), None), (trajectory("cut"), None)])
+    curate(made, [decision("low", "low_score", score=0.5), decision("cut", "max_turns")])
+    low, cut = read(made, ["low", "cut"])
+    assert dict(low.decision.facts)["score"] == "0.50, accepted from 0.70"
+    assert dict(cut.decision.facts)["score"] == "0.75, which is not why it was rejected"
+
+
+def test_what_was_to_be_told_reads_as_what_was_asked() -> None:
+    told = {"kind": "communicate", "words": "The user is told, truthfully: fee; day (of: Pay.)"}
+    assert asked_in_words(told | {"check": {"values": [98, "May 2"]}}) == (
+        "Was to be told: fee \u2014 98; day \u2014 May 2 (of: Pay.)"
+    )
+    assert asked_in_words(told | {"check": {"values": [1, 2, 3]}}) == (
+        "Was to be told: fee; day \u2014 1, 2, 3 (of: Pay.)"
+    )
+    assert asked_in_words(told | {"kind": "nl"}) == told["words"]
+
+
+def test_a_judge_is_told_with_what_was_measured_of_it() -> None:
+    rates = rates_of([(False, True)] + [(False, False)] * 9 + [(True, True)] * 4 + [(True, False)])
+    assert judge_in_words("a-model", rates) == (
+        "The judge is a-model. When it was tried, it passed 1 of 10 replies with a known fault "
+        "(false accepts) and rejected 1 of 5 that are fine (false rejects)."
+    )
+    assert judge_in_words("", rates_of(())) == (
+        "The judge is not noted. Its error rates are not measured."
+    )
 
 
 def test_a_judge_whose_word_does_not_count_rejects_nothing(tmp_path: Path) -> None:
