@@ -2,10 +2,10 @@
 
 Stricter than `truth_by_code`, which leaves a statement open where it might have been reckoned: here
 a number, date or id must stand in what the agent was shown, and behind the name of a field it must
-be a value of that field in one of the records, as must words that are told there
-(`unshown_words`). How many a list holds, how many of them are left ("and 19 more"), and the day so
-many days from today are shown as well. A false name told in any other way passes, and so does another number of the
-conversation behind words that are no field's name. Sums, rounding, offers and dates of other
+be a value of that field in one of the records, as must words that are told there (`unshown_words`).
+How many a list holds, how many of them are left ("and 19 more"), and the day so many days from
+today are shown as well. A false name told in any other way passes, and so does another number of
+the conversation behind words that are no field's name. Sums, rounding, offers and dates of other
 languages count as unshown, as a language model writes them (docs/trainer.md has the rates), so this
 serves where plain retelling in English is asked for, and never decides about data.
 """
