@@ -47,10 +47,10 @@ class PageNumbers:
     def __init__(self, turns: Sequence[ShownTurn], *, is_first: bool = True) -> None:
         self._num_calls = [len(turn.calls) for turn in turns]
         self._calls = {
-            made.index: call_words(t, c, made.name)
+            made.call_index: call_words(t, c, made.name)
             for t, turn in enumerate(turns)
             for c, made in enumerate(turn.calls)
-            if made.index is not None
+            if made.call_index is not None
         }
         numbered = list(enumerate(turns, 1)) if is_first else []
         self._users = [number for number, turn in numbered if turn.role == "user"]

@@ -87,7 +87,7 @@ def plan_beside(
     conversation that is shown. Each call stands for one step at most: for one that it makes as it
     is planned, else for one with its tool, a call that went well before one that was refused."""
     shown = {
-        made.index: (call_words(t, c, made.name), call_anchor(t, c))
+        made.call_index: (call_words(t, c, made.name), call_anchor(t, c))
         for t, turn in enumerate(turns)
         for c, made in enumerate(turn.calls)
     }

@@ -48,7 +48,7 @@ class ShownCall(NamedTuple):
     jobs that ran meanwhile."""
     changes: tuple[ShownChange, ...] | None
     """None: the log does not know the call."""
-    index: int | None
+    call_index: int | None
     """Among the calls of the episode, from 0; None where the log does not know the call."""
 
 
@@ -110,7 +110,7 @@ def _own_turn(calls: Sequence[Row]) -> ShownTurn:
             is_error=bool(call["is_error"]),
             marks=("by the user, unseen by the agent", *_marks(call)),
             changes=changes_shown(call["state_diff"] or ()),
-            index=call["call_index"],
+            call_index=call["call_index"],
         )
         for call in calls
     )
@@ -129,7 +129,7 @@ def _call(
         is_error=bool(row and row["is_error"]),
         marks=_marks(row) if row else (),
         changes=changes_shown(row["state_diff"] or ()) if row else None,
-        index=row["call_index"] if row else None,
+        call_index=row["call_index"] if row else None,
     )
 
 
