@@ -156,11 +156,10 @@ def _of_difference(
         if undone:
             left.append((one.seen.id, {name: one.expected.fields[name] for name in undone}))
     places = [place for place, _ in calls if place in blamed]
-    asking = [_asking_for(turns, row_id, fields) for row_id, fields in left]
-    asked = sorted({number for number in asking if number is not None})
+    asked = sorted({asking for row in left if (asking := _asking_for(turns, *row))})
     places += [
-        VerdictPlace(turn_anchor(n), f"no call did it: message {n + 1}, user, asks for it")
-        for n in asked
+        VerdictPlace(turn_anchor(n), f"no call did it: message {n + 1}, user, {how}")
+        for n, how in asked
     ]
     if left and not asked:
         last = [number for number, turn in enumerate(turns) if turn.role == "assistant"][-1:]
@@ -169,15 +168,37 @@ def _of_difference(
     return places or _end_of(turns, "the end")
 
 
-def _asking_for(turns: Sequence[ShownTurn], row_id: str, fields: Mapping[str, Any]) -> int | None:
-    """The message of the user, from 0, that names a new value, the row, or what is known of it."""
-    plain = [v for v in fields.values() if isinstance(v, str | int | float)]
-    wanted = [str(value) for value in plain if not isinstance(value, bool)]
+def _asking_for(
+    turns: Sequence[ShownTurn], row_id: str, fields: Mapping[str, Any]
+) -> tuple[int, str] | None:
+    """The message of the user, from 0, that names a new value, the row, or what is known of it, and
+    how it does: one that names the row alone may want something else of it."""
+    wanted = [value for name in fields for value in _new_parts(turns, row_id, name, fields[name])]
+    wanted += [name for value in wanted for name in _names_of(turns, value)]
+    names = [row_id, *_names_of(turns, row_id)]
+
+    def score(text: str) -> tuple[int, int]:
+        return _num_in(text, wanted), _num_in(text, names)
+
+    best = _best_of_user(turns, score)
+    if best is None:
+        return None
+    return best, "asks for it" if score(turns[best].text)[0] else "speaks of the row"
+
+
+def _new_parts(turns: Sequence[ShownTurn], row_id: str, field: str, value: Any) -> list[str]:
+    """Texts and numbers of an expected value; of a list those that it did not hold before."""
+    before = value_shown(turns, row_id, field) if isinstance(value, list) else None
+    parts = value if isinstance(value, list) else [value]
+    known = before if isinstance(before, list) else []
+    plain = [v for v in parts if isinstance(v, str | int | float) and v not in known]
+    return [str(v) for v in plain if not isinstance(v, bool)]
+
+
+def _names_of(turns: Sequence[ShownTurn], row_id: str) -> list[str]:
+    """Texts by which a row is known, as results of calls show it."""
     known = [value for record in _records(turns, row_id) for value in record.values()]
-    names = [v for v in known if isinstance(v, str) and len(v) >= SHORTEST_NAME]
-    return _best_of_user(
-        turns, lambda text: (_num_in(text, wanted), _num_in(text, [row_id, *names]))
-    )
+    return [v for v in known if isinstance(v, str) and len(v) >= SHORTEST_NAME]
 
 
 def _of_untold(

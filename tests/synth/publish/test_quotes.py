@@ -154,15 +154,35 @@ def found_in(evidence: str, kind: str = "state", words: str = "") -> list[tuple[
     return [(place.anchor, place.words) for place in places_in(changing_turns(), failed)]
 
 
-@pytest.mark.parametrize("value", ["Via Nizza 61", "nobody said this"])
+@pytest.mark.parametrize(
+    ("value", "how"), [("Via Nizza 61", "asks for it"), ("nobody said this", "speaks of the row")]
+)
 def test_a_change_that_is_missing_leads_to_who_asked_and_to_no_call_that_is_right(
-    value: str,
+    value: str, how: str
 ) -> None:
     evidence = (
         f'Expected 1 changes, seen 1; missing: update order O-5 {{"address": "{value}", '
         '"status": "cancelled"}. not expected: update order O-5 {"status": "cancelled"}.'
     )
-    assert found_in(evidence) == [("message-1", "no call did it: message 1, user, asks for it")]
+    assert found_in(evidence) == [("message-1", f"no call did it: message 1, user, {how}")]
+
+
+def test_what_a_list_is_to_hold_besides_leads_to_who_asked_for_that() -> None:
+    record = {"patient_id": "P-7", "name": "Ada Lind", "allergies": ["iodine"]}
+    messages = [
+        {"role": "user", "content": "Record 20 for Ada Lind, who has iodine on record."},
+        {"role": "assistant", "content": "", "tool_calls": [call("c0", "find", "{}")]},
+        {"role": "tool", "tool_call_id": "c0", "content": json.dumps(record)},
+        {"role": "user", "content": "She is allergic to peanuts, too."},
+        {"role": "assistant", "content": "That is noted."},
+    ]
+    evidence = (
+        'Expected 1 changes, seen 0; missing: update patient P-7 {"allergies": '
+        '["iodine", "peanuts"]}.'
+    )
+    failed = criterion("state", f"code: {evidence}")
+    [place] = places_in(turns_of(messages, [], None), failed)
+    assert place.words == "no call did it: message 3, user, asks for it"
 
 
 def test_a_change_that_nobody_names_leads_to_the_agents_last_message() -> None:
@@ -178,7 +198,7 @@ def test_a_wrong_value_leads_to_the_call_that_set_it() -> None:
     assert [anchor for anchor, _ in found_in(evidence)] == ["message-4-call-1"]
     failed = criterion("state", f"code: {evidence}")
     [place] = places_in(changing_turns(), failed, None, {"message-4-call-1"})
-    assert place.words == "no call did it: message 1, user, asks for it"  # the call is as planned
+    assert place.words == "no call did it: message 1, user, speaks of the row"  # it is as planned
 
 
 def test_a_value_that_was_not_told_leads_to_the_question_the_result_and_the_reply() -> None:
