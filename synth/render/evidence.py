@@ -83,9 +83,14 @@ class ChangedOtherwise(NamedTuple):
 
     def _left_words(self, before: ValueBefore) -> Iterator[str]:
         for name in self.left:
-            was = before(self.seen, name)
-            stayed = "was not changed" if was is None else f"stayed {_value(was)}"
+            stayed = self._stayed(name, before)
             yield f"{name} {stayed}, expected {_value(self.expected.fields[name])}"
+
+    def _stayed(self, name: str, before: ValueBefore) -> str:
+        if self.seen.op == "create":
+            return "was not set"
+        was = before(self.seen, name)
+        return "was not changed" if was is None else f"stayed {_value(was)}"
 
     def _wrong_words(self) -> Iterator[str]:
         for name in self.wrong:

@@ -75,6 +75,15 @@ def test_a_row_that_was_created_otherwise_is_told_by_what_differs() -> None:
     )
 
 
+def test_a_field_that_a_new_row_has_not_was_not_set() -> None:
+    evidence = (
+        'Expected 1 changes, seen 1; missing: create visit {"day": "monday", "room": 2}. '
+        'not expected: create visit V-7 {"day": "monday"}.'
+    )
+    told = in_words("state", evidence, lambda _change, _field: "of another row")
+    assert told.endswith("In visit V-7: room was not set, expected 2.")
+
+
 def test_more_than_the_evidence_lists_is_counted() -> None:
     listed = "; ".join(f"delete row R-{n}" for n in range(5))
     found = state_difference(f"Expected 7 changes, seen 0; missing: {listed}; and 2 more.")
