@@ -5,6 +5,7 @@
 For each seed: a dataset is made (configs/proof/data.toml); a model is pretrained on prose and on
 made-up texts that say things twice (`benchmarks/drills.py`: to copy is learnt there), then on
 made-up conversations (`benchmarks/drill_conversations.py`), fine-tuned on what was accepted, and
-scored by playing tasks of four kinds that it has not seen. The baselines play the same tasks. What is there already is kept: a proof that was stopped goes on, and further
-seeds are added to those that are done.
+scored by playing tasks of four kinds that it has not seen. The baselines play the same tasks. What
+is there already is kept: a proof that was stopped goes on, and further seeds are added to those
+that are done.
 """

@@ -118,7 +118,7 @@ def test_rows_that_refer_to_each_other_otherwise_are_told_in_words() -> None:
         (
             (98,),
             'I can\'t say: "perhaps" 98.',
-            "98 was told only perhaps: \u201cI can't say: \"perhaps\" 98.\u201d.",
+            '98 was told only perhaps: \u201cI can\'t say: "perhaps" 98.\u201d.',
         ),
     ],
 )
