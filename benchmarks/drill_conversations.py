@@ -37,7 +37,6 @@ class Desk:
 
     def __init__(self, rng: random.Random, words: Sequence[str]) -> None:
         self._rng, self._words = rng, words
-        self._examples: dict[str, Value] = {}
         nouns = [self._word() for _ in range(2)]
         self._fields = {noun: self._drawn_fields(noun) for noun in nouns}
         made = [self._tool(rng.choice(nouns)) for _ in range(rng.randrange(2, 5))]
@@ -84,15 +83,19 @@ class Desk:
             value = self._value(finder.parameters[key])
             found = self._result(finder, {key: value})
             wanted = next(name for name in arguments if name.endswith("_id"))
-            record = rng.choice(found[finder.listed]) if finder.listed else found
+            records = found[finder.listed] if finder.listed else [found]
+            record = rng.choice(records)
             arguments[wanted] = record[wanted]
             del said[wanted]
-            if finder.listed and len(found[finder.listed]) > 1:
-                others = [n for n in record if n != key and n not in arguments]
-                said = {n: record[n] for n in rng.sample(others, min(1, len(others)))} | said
+            own = [n for n in _telling_apart(record, records) if n != key and n not in arguments]
+            if own:
+                name = rng.choice(own)
+                said = {name: record[name]} | said
+            elif len(records) > 1:  # nobody could say which of them is meant
+                found = {name: [record] for name in found}
             said = {key: value} | said
-        kept_back = [n for n in arguments if n in said and n in tool.parameters]
-        asked_for = kept_back[-1] if len(kept_back) > 1 and rng.random() < 0.3 else None
+        needed = [name for name in arguments if name in said and name not in tool.optional]
+        asked_for = needed[-1] if needed and len(said) > 1 and rng.random() < 0.3 else None
         told = {name: value for name, value in said.items() if name != asked_for}
         self._say("user", self._request(tool, told))
         if finder is not None and found is not None:
@@ -256,6 +259,14 @@ def drill_conversations(
 def write_conversations(path: Path, rows: Iterator[Mapping[str, Any]]) -> None:
     """As JSON lines."""
     write_atomic(path, "".join(json.dumps(row) + "\n" for row in rows).encode())
+
+
+def _telling_apart(
+    record: Mapping[str, Value | None], records: Sequence[Mapping[str, Value | None]]
+) -> list[str]:
+    """Fields that none of the other records has the same value in; none where there is no other."""
+    others = [other for other in records if other is not record]
+    return [n for n in record if others and all(other[n] != record[n] for other in others)]
 
 
 def _spoken(name: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from benchmarks.drill_conversations import NO_TOOL, drill_conversations
+from benchmarks.drill_conversations import NO_TOOL, _told, drill_conversations
 
 WORDS = [f"word{chr(97 + a)}{chr(97 + b)}" for a in range(26) for b in range(12)]
 
@@ -47,6 +47,54 @@ def test_what_a_learnt_call_says_was_said_before_it(rows: list[Row]) -> None:
             for value in arguments.values():
                 if isinstance(value, str) and "T" not in value and value[:2] != "20":
                     assert value in before
+
+
+def wishes(row: Row) -> list[list[tuple[Row, bool]]]:
+    """The messages from each request on, each with whether it is learnt."""
+    found: list[list[tuple[Row, bool]]] = []
+    for message, flag in zip(row["messages"], row["train_turns"], strict=True):
+        if message["role"] == "user" and not message["content"].startswith("The "):
+            found.append([])
+        if found:
+            found[-1].append((message, flag))
+    return found
+
+
+def test_a_request_tells_the_record_that_is_acted_on_from_those_found_with_it(
+    rows: list[Row],
+) -> None:
+    several = 0
+    for (request, _), *rest in (wish for row in rows for wish in wishes(row)):
+        results = [json.loads(m["content"]) for m, _ in rest if m["role"] == "tool"][:1]
+        records = next((v for r in results for v in r.values() if isinstance(v, list)), [])
+        learnt = [call for m, flag in rest if flag for call in m.get("tool_calls", [])]
+        given = _leaves([json.loads(call["function"]["arguments"]) for call in learnt])
+        for record in records if len(records) > 1 else []:
+            if not any(n.endswith("_id") and value in given for n, value in record.items()):
+                continue
+            several += 1
+            others = [other for other in records if other is not record]
+            assert any(
+                f"the {name.replace('_', ' ')} is {_told(value)}" in request["content"]
+                and all(other[name] != value for other in others)
+                for name, value in record.items()
+            )
+    assert several
+
+
+def test_only_what_a_tool_requires_is_asked_back(rows: list[Row]) -> None:
+    asked = 0
+    for row in rows:
+        required = {
+            t["function"]["name"]: t["function"]["parameters"]["required"] for t in row["tools"]
+        }
+        for place, name, _ in learnt_calls(row):
+            question = row["messages"][max(place - 2, 0)]["content"]
+            if question.startswith("I need to know the "):
+                wanted = question.removeprefix("I need to know the ").removesuffix(".")
+                asked += 1
+                assert wanted in [one.replace("_", " ") for one in required[name]]
+    assert asked
 
 
 def test_only_the_agent_is_learnt_and_no_call_that_fails(rows: list[Row]) -> None:

@@ -131,8 +131,12 @@ class _OwnColumns:
     def check_end(self) -> None:
         left = len(self._calls) - self._calls_read, len(self._results) - self._results_read
         if any(left):
-            raise _not_told(f"no turn has the last {left[0]} of calls and {left[1]} of results")
+            raise _not_told(f"{left[0]} calls and {left[1]} results stand in no turn")
 
 
 def _not_told(words: str) -> ItemError:
-    return ItemError("bad_results", f"the columns calls and results do not fit the turns: {words}")
+    return ItemError(
+        "bad_results",
+        f"the columns calls and results do not fit the turns: {words}; without both columns the "
+        "turns are read alone",
+    )

@@ -51,5 +51,5 @@ def _repeated(keys: Sequence[Hashable], start: int) -> tuple[int, int]:
 
 def same(turn: ShownTurn) -> tuple[Any, ...]:
     """What a turn says and does, without where it stands."""
-    calls = tuple(call._replace(index=None) for call in turn.calls)
+    calls = tuple(call._replace(call_index=None) for call in turn.calls)
     return turn._replace(calls=calls, place=None)

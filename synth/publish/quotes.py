@@ -16,6 +16,7 @@ from synth.render.foreign_text import shortened
 from synth.render.transcript import ShownCall, ShownTurn
 from synth.rubrics.criteria import JUDGED
 from synth.rubrics.standing import TRUTH
+from synth.rubrics.statements.known import is_id
 
 MOST_QUOTES = 200
 """Marked in one conversation; those of what failed come first."""
@@ -256,13 +257,13 @@ def _num_in(text: str, words: Iterable[str]) -> int:
 
 
 def value_shown(turns: Sequence[ShownTurn], row_id: str, field: str) -> Any:
-    """What the first result that holds the row says of a field; None where none does."""
+    """What the first result that holds the row itself says of a field; None where none does."""
     found = (record[field] for record in _records(turns, row_id) if field in record)
     return next(found, None)
 
 
 def _records(turns: Sequence[ShownTurn], row_id: str) -> Iterator[Mapping[str, Any]]:
-    """The records with this id in the results of calls, in order."""
+    """The row's own records in the results of calls, in order."""
     if not row_id:
         return
     for _, call in _calls_of(turns):
@@ -275,8 +276,9 @@ def _records(turns: Sequence[ShownTurn], row_id: str) -> Iterator[Mapping[str, A
 
 
 def _records_in(value: Any, row_id: str) -> Iterator[Mapping[str, Any]]:
+    """Those in which the id stands before any other: one that stands later is of another row."""
     if isinstance(value, Mapping):
-        if row_id in (v for v in value.values() if isinstance(v, str)):
+        if next((v for v in value.values() if v == row_id or is_id(v)), None) == row_id:
             yield value
         value = list(value.values())
     if isinstance(value, list):
@@ -303,8 +305,34 @@ def _calls_behind(turns: Sequence[ShownTurn], failed: ShownCriterion) -> list[Ve
         return [
             place for place, call in _calls_of(turns) if any("breaks rule" in m for m in call.marks)
         ]
-    named = re.findall(r"\bcalls? of (\w+)", failed.stored)
-    return [place for place, call in _calls_of(turns) if call.name in named]
+    named = _NAMED_CALL.findall(failed.stored)
+    end = _end_of_time(turns, failed.stored)
+    return [
+        place
+        for place, turn, call in _numbered_calls(turns)
+        if turn < end
+        and (call.name in named or ("any tool" in named and _may_be_meant(call, failed.stored)))
+    ]
+
+
+_NAMED_CALL = re.compile(r"\bcalls? of (any tool|[^\s;]+)")
+"""A tool as evidence names it, whatever marks its name has, as `get-boats` of a server."""
+
+_TOO_EARLY = re.compile(r"Expected no call of .+ before message (\d{1,7}) of the user; ", re.DOTALL)
+
+
+def _may_be_meant(call: ShownCall, evidence: str) -> bool:
+    """Whether evidence on calls of any tool can be about this one."""
+    return bool(call.changes) or " that changes something" not in evidence
+
+
+def _end_of_time(turns: Sequence[ShownTurn], evidence: str) -> int:
+    """Number, from 0, of the message before which no call was to be made; the end where calls were
+    forbidden at any time, or one was to be made."""
+    found = _TOO_EARLY.match(evidence)
+    users = [number for number, turn in enumerate(turns) if turn.role == "user"]
+    nth = int(found[1]) if found else 0
+    return users[nth - 1] if 1 <= nth <= len(users) else len(turns)
 
 
 def _named_in(turns: Sequence[ShownTurn], failed: ShownCriterion) -> list[VerdictPlace]:

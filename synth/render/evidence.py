@@ -83,9 +83,14 @@ class ChangedOtherwise(NamedTuple):
 
     def _left_words(self, before: ValueBefore) -> Iterator[str]:
         for name in self.left:
-            was = before(self.seen, name)
-            stayed = "was not changed" if was is None else f"stayed {_value(was)}"
+            stayed = self._stayed(name, before)
             yield f"{name} {stayed}, expected {_value(self.expected.fields[name])}"
+
+    def _stayed(self, name: str, before: ValueBefore) -> str:
+        if self.seen.op == "create":
+            return "was not set"
+        was = before(self.seen, name)
+        return "was not changed" if was is None else f"stayed {_value(was)}"
 
     def _wrong_words(self) -> Iterator[str]:
         for name in self.wrong:
@@ -206,7 +211,8 @@ def _value(value: Any) -> str:
 
 _STATE = re.compile(
     r"Expected (?P<expected>\d{1,9}) changes, seen \d+; "
-    r"(?:missing: (?P<missing>.+?))?(?:\. )?(?:not expected: (?P<unexpected>.+))?\.",
+    r"(?:rows refer to each other otherwise than expected"
+    r"|(?:missing: (?P<missing>.+?))?(?:\. )?(?:not expected: (?P<unexpected>.+))?)\.",
     re.DOTALL,
 )
 _CHANGE = re.compile(
@@ -265,6 +271,7 @@ _FLAWS = {
     "before another value": "before another value took its place",
 }
 _REPR = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
+_ESCAPED = re.compile(r"""\\(['"\\])""")
 _TOLD = re.compile(r"Expected the user to be told .+?; told \d+; (?P<reasons>.+)\.", re.DOTALL)
 _TELLING = re.compile(
     r"(?:not told: (?P<untold>(?:(?!; ).)+)|(?P<unfound>(?:(?!; ).)+?) not found"
@@ -293,7 +300,7 @@ def _telling(one: re.Match[str]) -> EvidentTelling:
         return EvidentTelling(one["untold"], False, "", "")
     if one["unfound"] is not None:
         return EvidentTelling(one["unfound"], None, "", "")
-    quote = one["quote"][1:-1]
+    quote = _ESCAPED.sub(r"\1", one["quote"][1:-1])
     return EvidentTelling(one["value"], None if one["flaw"] else True, one["flaw"] or "", quote)
 
 

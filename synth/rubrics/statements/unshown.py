@@ -3,11 +3,11 @@
 Stricter than `truth_by_code`, which leaves a statement open where it might have been reckoned: here
 a number, date or id must stand in what the agent was shown, and behind the name of a field it must
 be a value of that field in one of the records, as must words that are told there (`unshown_words`).
-How many a list holds, how many of them are left ("and 19 more"), and the day so many days from
-today are shown as well. A false name told in any other way passes, and so does another number of
-the conversation behind words that are no field's name. Sums, rounding, offers and dates of other
-languages count as unshown, as a language model writes them (docs/trainer.md has the rates), so this
-serves where plain retelling in English is asked for, and never decides about data.
+Behind no such name, how many a list holds, how many of them are left ("and 19 more"), and the day
+so many days from today are shown as well. A false name told in any other way passes, and so does
+another number of the conversation behind words that are no field's name. Sums, rounding, offers and
+dates of other languages count as unshown, as a language model writes them (docs/trainer.md has the
+rates), so this serves where plain retelling in English is asked for, and never decides about data.
 """
 
 import re
@@ -50,8 +50,10 @@ def unshown_values(messages: Sequence[Mapping[str, Any]], calls: Sequence[Row]) 
             reading.words
             for reading in said.readings
             if not _is_shown(reading, said, known, by_label, shown)
-            and not _is_counted(reading, said, lengths)
-            and not _is_reckoned(reading, said, today)
+            and (
+                _label_before(said.lower[: reading.start], by_label) is not None
+                or not (_is_counted(reading, said, lengths) or _is_reckoned(reading, said, today))
+            )
         ]
         found += unshown_words(said, by_label)
     return found

@@ -193,7 +193,11 @@ def test_one_turn_of_sharegpt_holds_several_calls_their_results_and_words(tmp_pa
         (["a"], [], "no result of"),
         (["a"], [{"call_id": "a", "name": "find_boat", "chars": len(FOUND) - 1}], "ends amid"),
         (["a"], [{"call_id": "a", "name": "find_boat", "chars": "7"}], "no result of"),
-        (["a", "b"], [{"call_id": "a", "name": "f", "chars": len(FOUND)}], "the last 1 of calls"),
+        (
+            ["a", "b"],
+            [{"call_id": "a", "name": "f", "chars": len(FOUND)}],
+            "1 calls and 0 results stand in no turn; without both columns",
+        ),
     ],
 )
 def test_columns_that_do_not_fit_the_turns_refuse_the_row(

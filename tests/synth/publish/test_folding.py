@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synth.publish.folding import folded, same
-from synth.render.transcript import ShownTurn
+from synth.render.transcript import ShownCall, ShownTurn
 
 TURNS = st.lists(st.sampled_from("abc"), max_size=30)
 
@@ -41,3 +41,10 @@ def test_two_messages_that_come_again_together_are_folded_together() -> None:
     [first, block, last] = folded(_turns(["x", *"abababab", "y"]), same)
     assert (block.first, len(block.turns), block.times) == (2, 2, 3)
     assert (first.times, last.times) == (0, 0)
+
+
+def test_calls_that_differ_in_their_number_alone_come_again() -> None:
+    made = [ShownCall("rent", "{}", "no", True, ("mcp",), (), number) for number in range(3)]
+    turns = [ShownTurn("assistant", "", "", (one,), None, n) for n, one in enumerate(made)]
+    [block] = folded(turns, same)
+    assert (len(block.turns), block.times) == (1, 2)

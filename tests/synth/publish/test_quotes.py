@@ -7,7 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from synth.judging.transcript import is_quoted, places_of, quotable
-from synth.publish.quotes import QuoteMarks, ShownQuote, in_whole_words, places_in
+from synth.publish.quotes import (
+    QuoteMarks,
+    ShownQuote,
+    in_whole_words,
+    places_in,
+    value_shown,
+)
 from synth.publish.verdicts_shown import ShownCriterion, ShownEvidence, reason_in_words
 from synth.render.transcript import ShownTurn, turns_of
 from tests.synth.small_dataset import call
@@ -212,6 +218,65 @@ def test_a_value_that_was_not_told_leads_to_the_question_the_result_and_the_repl
 
 def test_where_a_judge_names_nothing_no_place_is_named() -> None:
     assert places_in(turns(), criterion("nl", "judge: it does not look so")) == []
+
+
+@pytest.mark.parametrize(
+    ("evidence", "anchors"),
+    [
+        ("Expected no call of get-boats; seen 1 such calls.", ["message-2-call-1"]),
+        (
+            "Expected no call of any tool; seen 3 such calls.",
+            ["message-2-call-1", "message-2-call-2", "message-4-call-1"],
+        ),
+        (
+            "Expected no call of any tool that changes something; seen 1 such calls.",
+            ["message-4-call-1"],
+        ),
+        (
+            "Expected no call of any tool before message 2 of the user; seen 2 such calls.",
+            ["message-2-call-1", "message-2-call-2"],
+        ),
+        (
+            "Expected a successful call of rent before message 2 of the user; seen 0, of 1 calls "
+            "of the tool in all.",
+            ["message-4-call-1"],
+        ),
+    ],
+)
+def test_a_call_that_was_forbidden_leads_to_it_whatever_its_name(
+    evidence: str, anchors: list[str]
+) -> None:
+    asked = [call("c0", "get-boats", "{}"), call("c1", "look", "{}")]
+    messages = [
+        {"role": "user", "content": "Which boats are there?"},
+        {"role": "assistant", "content": "", "tool_calls": asked},
+        {"role": "user", "content": "Rent me the Heron."},
+        {"role": "assistant", "content": "", "tool_calls": [call("c2", "rent", "{}")]},
+    ]
+    diff = [{"op": "update", "entity": "boat", "id": "B-1", "before": {"free": True}, "after": {}}]
+    given = {"actor": "agent", "executed_by": "mcp", "injected_outcome": None, "error_code": None}
+    given |= {"policy_violations": [], "is_error": False, "turn": 1}
+    log = [
+        given | {"tool_call_id": f"c{n}", "call_index": n, "state_diff": diff if n == 2 else []}
+        for n in range(3)
+    ]
+    places = places_in(turns_of(messages, log, None), criterion("call", f"code: {evidence}"))
+    assert [place.anchor for place in places] == anchors
+
+
+def test_what_a_field_was_is_told_of_the_row_and_of_no_row_that_names_it() -> None:
+    order = {"order_id": "O-5", "customer_id": "C-1", "status": "shipped"}
+    customer = {"name": "Ada Lind", "customer_id": "C-1", "status": "plain", "orders": [order]}
+    messages = [
+        {"role": "assistant", "content": "", "tool_calls": [call("c0", "list", "{}")]},
+        {"role": "tool", "tool_call_id": "c0", "content": json.dumps({"orders": [order]})},
+        {"role": "assistant", "content": "", "tool_calls": [call("c1", "find", "{}")]},
+        {"role": "tool", "tool_call_id": "c1", "content": json.dumps(customer)},
+    ]
+    found = turns_of(messages, [], None)
+    assert value_shown(found[:1], "C-1", "status") is None
+    assert value_shown(found, "C-1", "status") == "plain"
+    assert value_shown(found, "O-5", "status") == "shipped"
 
 
 def test_every_reason_is_a_sentence() -> None:

@@ -75,6 +75,15 @@ def test_a_row_that_was_created_otherwise_is_told_by_what_differs() -> None:
     )
 
 
+def test_a_field_that_a_new_row_has_not_was_not_set() -> None:
+    evidence = (
+        'Expected 1 changes, seen 1; missing: create visit {"day": "monday", "room": 2}. '
+        'not expected: create visit V-7 {"day": "monday"}.'
+    )
+    told = in_words("state", evidence, lambda _change, _field: "of another row")
+    assert told.endswith("In visit V-7: room was not set, expected 2.")
+
+
 def test_more_than_the_evidence_lists_is_counted() -> None:
     listed = "; ".join(f"delete row R-{n}" for n in range(5))
     found = state_difference(f"Expected 7 changes, seen 0; missing: {listed}; and 2 more.")
@@ -83,12 +92,34 @@ def test_more_than_the_evidence_lists_is_counted() -> None:
     assert found.words().endswith("; and 2 more missing.")
 
 
+def test_rows_that_refer_to_each_other_otherwise_are_told_in_words() -> None:
+    wanted = [
+        ExpectedChange(op="create", entity="trip", match={"day": 1}),
+        ExpectedChange(op="create", entity="stop", match={"trip": {"$new": 0}}),
+    ]
+    after = {"T-1": {"day": 1}, "S-1": {"trip": "T-2"}}
+    changes: list[StateChange] = [
+        {"op": "create", "entity": entity, "id": row_id, "before": None, "after": after[row_id]}
+        for entity, row_id in (("trip", "T-1"), ("stop", "S-1"))
+    ]
+    verdict = check_state(StateCheck(changes=tuple(wanted)), changes)
+    assert in_words("state", verdict.evidence) == (
+        "Of the 2 expected changes 2 were made. Rows refer to each other otherwise than expected."
+    )
+    assert in_brief("state", verdict.evidence).startswith("Rows refer to each other")
+
+
 @pytest.mark.parametrize(
     ("values", "reply", "words"),
     [
         ((98,), "All is done.", "98 was not told."),
         ((98, "Ann"), "The name is Ann.", "98 was not told; Ann was told."),
         ((98,), "It is one of 97, 98 or 99.", "98 was told only "),
+        (
+            (98,),
+            'I can\'t say: "perhaps" 98.',
+            '98 was told only perhaps: \u201cI can\'t say: "perhaps" 98.\u201d.',
+        ),
     ],
 )
 def test_whether_a_value_was_told_is_a_sentence_of_its_own(

@@ -97,7 +97,8 @@ def test_what_the_user_said_may_be_said_again() -> None:
 
 
 def told_of_list(reply: str, *, held: int) -> list[str]:
-    result = {"orders": [{"order_id": f"O-{1000 + n}"} for n in range(held)]}
+    of_each = {"total": 50, "due_date": "2026-05-16"}
+    result = {"orders": [{"order_id": f"O-{1000 + n}"} | of_each for n in range(held)]}
     call = {
         "name": "list_orders",
         "arguments": {},
@@ -124,6 +125,8 @@ def told_of_list(reply: str, *, held: int) -> list[str]:
         ("45 days after today is 2026-06-26.", []),
         ("45 days after today is 2026-06-27.", ["2026-06-27"]),
         ("Today is 2026-06-26.", ["2026-06-26"]),
+        ("The total is 31.", ["31"]),  # the field says otherwise
+        ("45 days after today: the due date is 2026-06-26.", ["2026-06-26"]),
     ],
 )
 def test_what_is_counted_and_reckoned_from_today_is_shown(reply: str, words: list[str]) -> None:
