@@ -154,7 +154,7 @@ def _nothing(
     return (
         f"{nothing_left('pair', dataset, counts)}; a pair takes several attempts at one task "
         "(rollouts.attempts), one that was accepted and one that the agent failed"
-        + (f"; to write the {alone} attempts with a label alone, add --unpaired" if alone else "")
+        + (f"; to write attempts with a label alone ({alone}), add --unpaired" if alone else "")
     )
 
 

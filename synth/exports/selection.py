@@ -71,7 +71,7 @@ shown AS (
     LEFT JOIN licenses USING (agent_id))
 SELECT trajectory_id, split, tool_licenses, accepted, attributed_to,
   CASE WHEN decided_by = 'code' AND accepted AND NOT $1 THEN 'code_alone'
-    WHEN split IS DISTINCT FROM 'train' AND NOT $2 THEN 'held_out'
+    WHEN split IS NULL OR (split != 'train' AND NOT $2) THEN 'held_out'
     WHEN (license = '{UNKNOWN}' OR list_contains(tool_licenses, '{UNKNOWN}')) AND NOT $3
       THEN 'unknown_license' END AS kept_out
 FROM shown"""

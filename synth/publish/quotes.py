@@ -184,7 +184,7 @@ def _asking_for(
     best = _best_of_user(turns, score)
     if best is None:
         return None
-    return best, "asks for it" if score(turns[best].text)[0] else "speaks of the row"
+    return best, "asks for it" if score(turns[best].text)[0] else "names what was to change"
 
 
 def _new_parts(turns: Sequence[ShownTurn], row_id: str, field: str, value: Any) -> list[str]:

@@ -75,8 +75,10 @@ def test_an_agent_that_nobody_knows_has_tools_of_unknown_licence(tmp_path: Path)
 def test_a_trajectory_without_a_split_is_not_taken_for_training(tmp_path: Path) -> None:
     rows = [(trajectory("a"), None), (trajectory("b", split=None), None)]
     dataset = write_dataset(tmp_path / "data", rows)
-    made = export_dataset(dataset, tmp_path / "out")
-    assert (made.rows, made.left_out) == ({"train": 1}, {"held_out": 1})
+    for include_heldout in (False, True):  # no file is named for it: it is counted, never lost
+        out = tmp_path / f"out-{include_heldout}"
+        made = export_dataset(dataset, out, include_heldout=include_heldout)
+        assert (made.rows, made.left_out) == ({"train": 1}, {"held_out": 1})
 
 
 MARKED = {

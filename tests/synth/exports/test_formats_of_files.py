@@ -150,7 +150,8 @@ def test_a_pair_is_both_conversations_from_where_they_part(
 
 def test_without_several_attempts_there_is_no_pair(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "data", [(trajectory("a"), None)])
-    with pytest.raises(ConfigError, match=r"no pair of .* the 1 attempts .* add --unpaired$"):
+    words = r"no pair of .* attempts with a label alone \(1\), add --unpaired$"
+    with pytest.raises(ConfigError, match=words):
         export_dataset(dataset, tmp_path / "out", format="preferences")
     assert not (tmp_path / "out").exists()
     made = export_dataset(dataset, tmp_path / "out", format="preferences", unpaired=True)

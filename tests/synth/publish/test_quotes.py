@@ -161,7 +161,8 @@ def found_in(evidence: str, kind: str = "state", words: str = "") -> list[tuple[
 
 
 @pytest.mark.parametrize(
-    ("value", "how"), [("Via Nizza 61", "asks for it"), ("nobody said this", "speaks of the row")]
+    ("value", "how"),
+    [("Via Nizza 61", "asks for it"), ("nobody said this", "names what was to change")],
 )
 def test_a_change_that_is_missing_leads_to_who_asked_and_to_no_call_that_is_right(
     value: str, how: str
@@ -204,7 +205,9 @@ def test_a_wrong_value_leads_to_the_call_that_set_it() -> None:
     assert [anchor for anchor, _ in found_in(evidence)] == ["message-4-call-1"]
     failed = criterion("state", f"code: {evidence}")
     [place] = places_in(changing_turns(), failed, None, {"message-4-call-1"})
-    assert place.words == "no call did it: message 1, user, speaks of the row"  # it is as planned
+    assert (
+        place.words == "no call did it: message 1, user, names what was to change"
+    )  # it is as planned
 
 
 def test_a_value_that_was_not_told_leads_to_the_question_the_result_and_the_reply() -> None:
