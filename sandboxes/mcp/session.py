@@ -30,10 +30,10 @@ from records.errors import ConfigError, ItemError, TransientError
 from sandboxes.core.body import ProgramEndedError
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.workspace_files import WorkspaceFiles, files_in, put_files
+from sandboxes.egress import forwarding
+from sandboxes.egress.forwarding import reaching, start_forwarder
+from sandboxes.egress.proxy import Egress, open_egress
 from sandboxes.lending.leases import lease
-from sandboxes.mcp import forwarding
-from sandboxes.mcp.egress import Egress, open_egress
-from sandboxes.mcp.forwarding import reaching, start_forwarder
 from sandboxes.mcp.launch import launch_of
 from sandboxes.mcp.protocol.contents import text_of_blocks
 from sandboxes.mcp.protocol.offered import (

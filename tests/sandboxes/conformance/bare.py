@@ -25,6 +25,7 @@ def refuse(backend: Backend, template: SandboxTemplate, snapshot: Snapshot | Non
     asked = {
         Capability.BINDS: template.binds or template.files or template.links,
         Capability.NETWORK: template.network,
+        Capability.EGRESS: template.egress,
         Capability.SNAPSHOTS: snapshot is not None,
         Capability.CONTAINED: template.limits.strict,
     }
