@@ -56,7 +56,7 @@ class EgressService:
     """One proxy for all sandboxes of a namespace."""
 
     def __init__(self, key: bytes, hosts: str) -> None:
-        """`hosts` is the text of the file. ValueError for a short key and for a line that is none."""
+        """`hosts` is the text of the file. ValueError for a short key, or a line that is none."""
         passes.check_key(key)
         self._key = key
         self._allowed, self._every = allowed_hosts(hosts)
