@@ -146,6 +146,10 @@ class KubernetesSettings(Config):
     with the label that the network policy lets reach it; without this setting it is refused. An IP
     address (of the Service), since Pods may resolve no names."""
 
+    egress_key_env: str = Field(default="SYNTH_EGRESS_KEY", min_length=1)
+    """Name of the environment variable that holds the proxy's key (the Secret `synth-egress-key`):
+    with it each server shows the proxy which hosts it declares."""
+
     @model_validator(mode="after")
     def _leave_ours_alone(self) -> Self:
         for where in ("labels", "annotations"):

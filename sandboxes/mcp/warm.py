@@ -17,7 +17,8 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from records.errors import ConfigError
-from sandboxes.lending.capacity import PoolSettings, machine_live
+from sandboxes.lending import leases
+from sandboxes.lending.capacity import machine_live
 from sandboxes.lending.pool import Pool
 from sandboxes.mcp.joined import LiveServer, open_joined
 from sandboxes.mcp.joining import JoinedServerConfig, programs_of
@@ -60,7 +61,7 @@ class WarmServers:
         """Where a server was lost while it may have had several users."""
         self.starts = 0
         """Servers started."""
-        self.pool = Pool(PoolSettings(live=live, idle=live))
+        self.pool = Pool(leases.pool_settings(live))
         """Sandboxes for code. Nobody holds two at once, so that none waits for itself."""
         self._counted: Counter[str] = Counter()
 
