@@ -19,7 +19,7 @@ class Bucket:
         loop = asyncio.get_running_loop()
         asked = loop.time()
         async with self._turn:
-            while (wait := self._missing(loop.time())) > 0:  # closed again meanwhile, perhaps
+            while (wait := self._missing(loop.time())) > 0:  # noqa: ASYNC110
                 await asyncio.sleep(wait)
             self._tokens -= 1
         self.waited_s += loop.time() - asked
