@@ -4,7 +4,7 @@ Errors have a kubelet's words and codes. A node that is lost breaks connections,
 is frozen leave them without an answer.
 """
 
-import asyncio
+import socket
 import ssl
 
 from aiohttp import web
@@ -71,14 +71,17 @@ async def healthz(_request: web.Request) -> web.Response:
     return web.Response(text="ok")
 
 
+def listening(host: str, port: int) -> socket.socket:
+    """A socket of a port that is ours from now on, though nobody answers on it yet."""
+    made = socket.create_server((host, port), backlog=4096)
+    made.setblocking(False)
+    return made
+
+
 async def serve(
-    app: web.Application, host: str, port: int, secured: ssl.SSLContext | None
-) -> tuple[web.AppRunner, int]:
-    """Start to listen; the port that was taken."""
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1, handler_cancellation=True)
+    app: web.Application, listener: socket.socket, secured: ssl.SSLContext | None
+) -> web.AppRunner:
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=1)
     await runner.setup()
-    site = web.TCPSite(runner, host, port, ssl_context=secured, backlog=4096)
-    await site.start()
-    taken = runner.addresses[0][1]
-    await asyncio.sleep(0)
-    return runner, taken
+    await web.SockSite(runner, listener, ssl_context=secured, backlog=4096).start()
+    return runner

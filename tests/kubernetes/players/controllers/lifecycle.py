@@ -181,7 +181,9 @@ class NodeLifecycle:
             if not gone(error):
                 raise
 
-    async def _delete(self, pod: Obj, reason: str, message: str, grace_s: int | None = None) -> None:
+    async def _delete(
+        self, pod: Obj, reason: str, message: str, grace_s: int | None = None
+    ) -> None:
         current = self._pods.get(key_of(pod)) or pod
         new = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
         phase = "Failed" if grace_s == 0 and not finished(pod) else None
@@ -199,7 +201,5 @@ class NodeLifecycle:
         self._unreachable.pop(node, None)
         self._renewed.pop(node, None)
         for pod in self._on(node):
-            await self._delete(
-                pod, "DeletionByPodGC", "PodGC: node no longer exists", grace_s=0
-            )
+            await self._delete(pod, "DeletionByPodGC", "PodGC: node no longer exists", grace_s=0)
             await asyncio.sleep(0)

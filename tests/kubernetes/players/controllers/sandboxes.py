@@ -244,9 +244,7 @@ def time_left(sandbox: Obj) -> float | None:
     return None if time is None else seconds_until(time)
 
 
-def computed(
-    sandbox: Obj, pod: Obj | None, mine: bool, problem: str, generation: int
-) -> list[Obj]:
+def computed(sandbox: Obj, pod: Obj | None, mine: bool, problem: str, generation: int) -> list[Obj]:
     """The conditions that apply now."""
     suspended = sandbox["spec"].get("operatingMode") == "Suspended"
     found = [suspension(suspended, pod, mine, generation)]
@@ -263,7 +261,11 @@ def computed(
         reason = scheduled.get("reason") or "PodScheduled"
         found.append(
             condition(
-                "PodScheduled", scheduled["status"], reason, scheduled.get("message", ""), generation
+                "PodScheduled",
+                scheduled["status"],
+                reason,
+                scheduled.get("message", ""),
+                generation,
             )
         )
     found.append(readiness(suspended, pod, problem, generation))
