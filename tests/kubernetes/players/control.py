@@ -1,7 +1,7 @@
 """Faults on request: `POST /players/faults` of the players' own endpoint, and what they are doing.
 
     {"fault": "lose_node", "node": NAME, "evict_after_s": 0}   silent, NotReady, its Pods deleted
-    {"fault": "remove_node", "node": NAME}                     the Node object goes, its Pods with it
+    {"fault": "remove_node", "node": NAME}                     the Node object goes, and its Pods
     {"fault": "return_node", "node": NAME}
     {"fault": "evict", "namespace": NS, "pod": NAME, "resource": "memory"}   the node's pressure
     {"fault": "kill", "namespace": NS, "pod": NAME, "container": C, "reason": "OOMKilled"}

@@ -4,6 +4,7 @@ Errors have a kubelet's words and codes. A node that is lost breaks connections,
 is frozen leave them without an answer.
 """
 
+import contextlib
 import socket
 import ssl
 
@@ -51,10 +52,8 @@ class Endpoint:
             raise web.HTTPBadRequest(text="only websockets are spoken here, no SPDY")
         await socket.prepare(request)
         session = ExecSession(socket, request)
-        try:
+        with contextlib.suppress(ConnectionError):  # the client is gone
             await self._kubelet.exec(place["namespace"], place["pod"], place["container"], session)
-        except ConnectionError:
-            pass  # the client is gone
         return socket
 
     async def logs(self, request: web.Request) -> web.Response:

@@ -2,9 +2,9 @@
 
 An exec with stdin is the owner's stream and speaks frames; one without answers its own words. The
 agent greets as the real one does (the first greeting's token is the sandbox's), repeats what a
-broken stream may have lost, is adopted, and ends when nobody has come back for `linger_s`. A command
-ends at once with exit code 0 and its argv as output; files are kept as they are written; a server
-(`open`) writes back what it reads.
+broken stream may have lost, is adopted, and ends when nobody has come back for `linger_s`; all
+containers of its Pod end with it. A command ends at once with exit code 0 and its argv as output;
+files are kept as they are written; a server (`open`) writes back what it reads.
 """
 
 import asyncio
@@ -176,7 +176,7 @@ def linger_of(pod: Obj) -> float:
 class SimulatedRun:
     """A simulated Pod on its node; see `kubelet.Run`."""
 
-    __slots__ = ("_changed", "_main", "agent", "stopped", "pod", "status", "version")
+    __slots__ = ("_changed", "_main", "agent", "pod", "status", "stopped", "version")
 
     def __init__(self, pod: Obj, number: int, changed: Callable[[], None]) -> None:
         self.pod, self._changed = pod, changed
@@ -204,20 +204,23 @@ class SimulatedRun:
         self.end_container(self.status.main[0].name, 0)
 
     def end_container(self, name: str, code: int, *, reason: str = "") -> None:
-        """Its first process has ended. Always starts it again at once, Never ends the Pod."""
-        found = next(each for each in self.status.main if each.name == name)
-        if not found.running:
+        """Its first process has ended, and with it the agent and all others. Policy Always starts
+        them again at once, Never ends the Pod."""
+        if not any(each.name == name and each.running for each in self.status.main):
             return
-        started = found.state["running"]["startedAt"]
-        found.state = terminated(code, started, reason=reason, container=found.number)
         self.agent.close()
         policy = self.pod["spec"].get("restartPolicy", "Always")
-        if policy == "Always" or (policy == "OnFailure" and code != 0):
-            found.last, found.restarts = found.state, found.restarts + 1
+        again = policy == "Always" or (policy == "OnFailure" and code != 0)
+        for each in self.status.main:
+            started = each.state["running"]["startedAt"]
+            ended = (code, reason) if each.name == name else (0, "")
+            each.state = terminated(ended[0], started, reason=ended[1], container=each.number)
+            if again:
+                each.last, each.restarts = each.state, each.restarts + 1
+        if again:
             self._begin()
-        elif not any(each.running for each in self.status.main):
-            codes = [each.exit_code for each in self.status.main]
-            self.status.phase = "Failed" if any(codes) else "Succeeded"
+        else:
+            self.status.phase = "Failed" if code else "Succeeded"
         self._tell()
 
     def fail(self, reason: str, message: str, disruption: Obj | None) -> None:

@@ -19,6 +19,7 @@ from tests.kubernetes.players.controllers.marks import Members
 from tests.kubernetes.players.controllers.policies import PolicyController
 from tests.kubernetes.players.controllers.pools import PoolController
 from tests.kubernetes.players.controllers.sandboxes import SandboxController
+from tests.kubernetes.players.controllers.scheduler import Scheduler
 from tests.kubernetes.players.endpoint import Endpoint, listening, serve
 from tests.kubernetes.players.events import Recorder
 from tests.kubernetes.players.faults import Faults
@@ -39,7 +40,6 @@ from tests.kubernetes.players.objects import (
 )
 from tests.kubernetes.players.real.host import Host, unable
 from tests.kubernetes.players.real.run import RealRun
-from tests.kubernetes.players.controllers.scheduler import Scheduler
 
 log = logging.getLogger("players")
 

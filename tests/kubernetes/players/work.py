@@ -1,4 +1,4 @@
-"""A queue of keys to look at: each at most once at a time, again after a while where that failed."""
+"""A queue of keys to look at: each by one at a time, and again after a while where that failed."""
 
 import asyncio
 import logging

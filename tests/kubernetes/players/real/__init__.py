@@ -5,6 +5,6 @@ that runs the players; /usr/bin/python3 is the system's, where it has one. Conta
 volumes, a network of a loopback alone, IPC and host name. Cgroups bound each container's memory,
 processor and processes.
 What a kubelet does beside that and is not played: probes, hooks, sidecars, attach, port-forward,
-terminals, users of a Pod's own, host paths, persistent volumes, projected volumes, changes of mounted ConfigMaps, the
-runtime's seccomp profile.
+terminals, users of a Pod's own, host paths, persistent and projected volumes, changes of mounted
+ConfigMaps, the runtime's seccomp profile.
 """

@@ -91,7 +91,7 @@ class Container:
             return False
         root = f"/proc/{self.pid}/root"
         if "/" in command[0]:
-            return os.path.lexists(root + os.path.join(self.workdir, command[0]))
+            return os.path.lexists(root + str(Path(self.workdir, command[0])))
         folders = self.env.get("PATH", "").split(":")
         return any(os.path.lexists(f"{root}{folder}/{command[0]}") for folder in folders)
 
