@@ -101,6 +101,10 @@ class KubernetesSettings(Config):
     warm: int = Field(default=2, ge=0)
     """Ready Pods kept for each template in use, beside those that are lent."""
 
+    warm_templates: int = Field(default=32, ge=1)
+    """Templates for which Pods are kept ready. Beyond, the one used longest ago gives up its
+    own."""
+
     creations_per_s: float = Field(default=50.0, gt=0)
     """Claims or Pods made in the long run. A kube-scheduler with its usual settings places about 70
     Pods in a second."""
@@ -137,6 +141,12 @@ class KubernetesSettings(Config):
 
     deadline_s: int = Field(default=86400, ge=60)
     """`activeDeadlineSeconds`: no Pod lives longer, waiting ones included."""
+
+    stream_cpus: float = Field(default=0.05, gt=0, le=4)
+    """Of the second container of each Pod, in which streams to its agent end."""
+
+    stream_memory_mb: int = Field(default=96, ge=32)
+    """Of the same."""
 
     scratch_disk_mb: int = Field(default=64, ge=16)
     """Ephemeral storage of each container beside what is brought into it: its logs."""
