@@ -2,15 +2,17 @@
 
 import asyncio
 import concurrent.futures
+import contextlib
 import secrets
+import time
 from collections import Counter
-from collections.abc import Set
+from collections.abc import Iterator, Set
 from typing import NamedTuple
 
 from records.errors import ConfigError, SynthError, TransientError
 from sandboxes.core.backend import Capability, SandboxInfo
 from sandboxes.core.bare import refuse
-from sandboxes.core.body import Snapshot
+from sandboxes.core.body import BackpressureError, InfrastructureError, Snapshot
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.kubernetes import cluster as clusters
@@ -51,7 +53,9 @@ class KubernetesBackend:
     """See `sandboxes.core.backend.Backend`. Each event loop that uses it has its own session."""
 
     name = KubernetesBody.backend
-    capabilities: Set[Capability] = frozenset({Capability.BINDS, Capability.CONTAINED})
+    capabilities: Set[Capability] = frozenset(
+        {Capability.BINDS, Capability.EGRESS, Capability.CONTAINED}
+    )
 
     def __init__(self, settings: KubernetesSettings | None = None) -> None:
         self.settings = settings or KubernetesSettings()
@@ -89,7 +93,15 @@ class KubernetesBackend:
 
     async def figures(self) -> Counter[str]:
         """What happened in this loop's session: claims, waits, failures of infrastructure."""
-        begun = (await self.held()).session
+        await self.held()
+        return self.counted()
+
+    def counted(self) -> Counter[str]:
+        """The same, without beginning a session where there is none."""
+        held = self._held.get(asyncio.get_running_loop())
+        if held is None or not held.done() or held.cancelled() or held.exception():
+            return Counter()
+        begun = held.result().session
         found = begun.counts + begun.connection.counts
         for name, watched in (("pods", begun.pods), ("claims", begun.claims)):
             found.update(
@@ -98,8 +110,24 @@ class KubernetesBackend:
         found["paced_ms"] = round(begun.connection.bucket.waited_s * 1000)
         return found
 
+    async def close(self) -> None:
+        """End this event loop's session and remove what it made, but for what was left to adopt."""
+        held = self._held.pop(asyncio.get_running_loop(), None)
+        if held is None:
+            return
+        with contextlib.suppress(SynthError):
+            begun = (await held).session
+            if begun.keeper is not None:
+                begun.keeper.cancel()
+                await asyncio.gather(begun.keeper, return_exceptions=True)
+
     async def create(self, template: SandboxTemplate, snapshot: Snapshot | None = None) -> Sandbox:
         refuse(self, template, snapshot)
+        if template.egress and self.settings.egress_proxy is None:
+            raise ConfigError(
+                "sandboxes of kubernetes cannot do this: egress (their settings name no "
+                "`egress_proxy`)"
+            )
         begun, placing = await self.held()
         if template.limits.strict and not (
             begun.cluster.counts_processes or self.settings.own_users
@@ -109,8 +137,9 @@ class KubernetesBackend:
                 "the settings of Kubernetes, or use Kata)"
             )
         order = await begun.order(template)
-        placed = await placing.place(order, secrets.token_hex(16))
-        return await KubernetesBody(begun, placing, placed, template).opened()
+        with counting(begun.counts):
+            placed = await placing.place(order, secrets.token_hex(16))
+            return await KubernetesBody(begun, placing, placed, template).opened()
 
     async def adopt(self, name: str) -> Sandbox:
         begun, placing = await self.held()
@@ -180,6 +209,26 @@ class KubernetesBackend:
         end = loop.time() + self.settings.gone_s
         while await self._found(begun, placing, name) is not None and loop.time() < end:  # noqa: ASYNC110  # it is not in our watch
             await asyncio.sleep(AGAIN_S)
+
+
+@contextlib.contextmanager
+def counting(counts: Counter[str]) -> Iterator[None]:
+    """Around a sandbox on its way: that it was asked for, how long it took, what it failed by."""
+    counts["asked"] += 1
+    begun = time.monotonic()
+    try:
+        yield
+    except BackpressureError as error:
+        counts[f"no_room_{error.reason}"] += 1
+        raise
+    except InfrastructureError as error:
+        counts[f"failed_{error.reason}"] += 1
+        raise
+    except TransientError:
+        counts["failed_otherwise"] += 1
+        raise
+    finally:
+        counts["waited_ms"] += round(1000 * (time.monotonic() - begun))
 
 
 async def probed(settings: KubernetesSettings) -> Cluster:

@@ -159,12 +159,10 @@ class PodMaker:
         """The command of a stream, for the container `stream`."""
         return [self.python, "-I", "-S", "-c", JOIN]
 
-    def metadata(
-        self, template: SandboxTemplate, labels: Mapping[str, str], *, egress: bool
-    ) -> Json:
+    def metadata(self, template: SandboxTemplate, labels: Mapping[str, str]) -> Json:
         settings = self._settings
         return {
-            "labels": settings.labels | labels | ({EGRESS: "true"} if egress else {}),
+            "labels": settings.labels | labels | ({EGRESS: "true"} if template.egress else {}),
             "annotations": settings.annotations
             | {TEMPLATE: described(template), LINGER: f"{self.linger_s(template):g}"},
         }

@@ -23,7 +23,7 @@ from sandboxes.kubernetes.api.connection import Connection
 from sandboxes.kubernetes.api.watching import Watched
 from sandboxes.kubernetes.causes import Cause
 from sandboxes.kubernetes.cluster import Cluster
-from sandboxes.kubernetes.filling import Filling, Fillings, with_egress
+from sandboxes.kubernetes.filling import Filling, Fillings
 from sandboxes.kubernetes.manifests import PodMaker
 from sandboxes.kubernetes.names import Folders, digest_of, selecting
 from sandboxes.kubernetes.owners import Others, Owner
@@ -43,7 +43,6 @@ class Order(NamedTuple):
 
     template: SandboxTemplate
     filling: Filling | None
-    egress: bool
     pool: str
 
 
@@ -100,10 +99,9 @@ class Session:
         return made | ({"annotations": annotations} if annotations else {})
 
     async def order(self, template: SandboxTemplate) -> Order:
-        shown, egress = with_egress(template, self.settings.egress_proxy)
-        filling = await self.fillings.of(shown)
-        pool = digest_of(shown.model_dump_json(), filling.digest if filling else "", str(egress))
-        return self.orders.setdefault(pool, Order(shown, filling, egress, pool))
+        filling = await self.fillings.of(template)
+        pool = digest_of(template.model_dump_json(), filling.digest if filling else "")
+        return self.orders.setdefault(pool, Order(template, filling, pool))
 
     def shutdown_time(self) -> str:
         end = datetime.now(UTC) + timedelta(seconds=self.settings.claim_s)

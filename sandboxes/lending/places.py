@@ -1,5 +1,6 @@
 """Where the sandboxes of a run are, as its configuration says it."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -44,13 +45,26 @@ class SandboxesConfig(Config):
             return
         settings = self.kubernetes
         proxy = proxy_of(settings)
-        async with opened(settings) as backend:
-            paces = (
-                ("starts_per_s", settings.creations_per_s),
-                ("starts_at_once", settings.creations_burst),
-            )
-            with leasing_from(SandboxPlace(backend, proxy, paces)):
+        try:
+            from sandboxes.kubernetes.backend import KubernetesBackend
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "kubernetes":
+                raise
+            raise ConfigError(
+                f'sandboxes.backend = "kubernetes" needs the Kubernetes client: {EXTRA}'
+            ) from error
+        backend = KubernetesBackend(settings)
+        if (reason := await asyncio.to_thread(backend.unavailable)) is not None:
+            raise ConfigError(f'sandboxes.backend = "kubernetes": {reason}')
+        paces = (
+            ("starts_per_s", settings.creations_per_s),
+            ("starts_at_once", settings.creations_burst),
+        )
+        try:
+            with leasing_from(SandboxPlace(backend, proxy, paces, backend.counted)):
                 yield
+        finally:
+            await backend.close()
 
 
 def proxy_of(settings: KubernetesSettings) -> ClusterProxy | None:
