@@ -6,7 +6,8 @@ import contextlib
 import secrets
 import time
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import AsyncIterator, Iterator, Set
+from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from records.errors import ConfigError, SynthError, TransientError
@@ -53,12 +54,13 @@ class KubernetesBackend:
     """See `sandboxes.core.backend.Backend`. Each event loop that uses it has its own session."""
 
     name = KubernetesBody.backend
-    capabilities: Set[Capability] = frozenset(
-        {Capability.BINDS, Capability.EGRESS, Capability.CONTAINED}
-    )
 
     def __init__(self, settings: KubernetesSettings | None = None) -> None:
         self.settings = settings or KubernetesSettings()
+        found = {Capability.BINDS, Capability.CONTAINED}
+        if self.settings.egress_proxy is not None:
+            found.add(Capability.EGRESS)
+        self.capabilities: Set[Capability] = frozenset(found)
         self._held: dict[asyncio.AbstractEventLoop, asyncio.Task[Held]] = {}
         self._cluster: Cluster | None = None
 
@@ -90,6 +92,16 @@ class KubernetesBackend:
     async def _begin(self) -> Held:
         begun = await session.begun(self.settings)
         return Held(begun, Claims(begun) if begun.cluster.claims else PlainPods(begun))
+
+    async def close(self) -> None:
+        """End this loop's session, with everything that was not left to be adopted."""
+        found = self._held.pop(asyncio.get_running_loop(), None)
+        if found is None or found.cancelled() or (found.done() and found.exception()):
+            return
+        begun = (await found).session
+        assert begun.keeper is not None
+        begun.keeper.cancel()
+        await asyncio.wait([begun.keeper])
 
     async def figures(self) -> Counter[str]:
         """What happened in this loop's session: claims, waits, failures of infrastructure."""
@@ -123,11 +135,6 @@ class KubernetesBackend:
 
     async def create(self, template: SandboxTemplate, snapshot: Snapshot | None = None) -> Sandbox:
         refuse(self, template, snapshot)
-        if template.egress and self.settings.egress_proxy is None:
-            raise ConfigError(
-                "sandboxes of kubernetes cannot do this: egress (their settings name no "
-                "`egress_proxy`)"
-            )
         begun, placing = await self.held()
         if template.limits.strict and not (
             begun.cluster.counts_processes or self.settings.own_users
@@ -229,6 +236,18 @@ def counting(counts: Counter[str]) -> Iterator[None]:
         raise
     finally:
         counts["waited_ms"] += round(1000 * (time.monotonic() - begun))
+
+
+@asynccontextmanager
+async def opened(settings: KubernetesSettings) -> AsyncIterator[KubernetesBackend]:
+    """A backend whose cluster has answered. ConfigError where sandboxes cannot run there as the
+    settings want them. At the end everything that it made is gone."""
+    backend = KubernetesBackend(settings)
+    backend._cluster = (await backend.held()).session.cluster
+    try:
+        yield backend
+    finally:
+        await asyncio.shield(backend.close())
 
 
 async def probed(settings: KubernetesSettings) -> Cluster:

@@ -1,4 +1,4 @@
-"""The objects of sandboxes as they are sent to the API server: Pods, pools, claims, policies.
+"""The objects of sandboxes as they are sent to the API server: Pods, pools, claims.
 
 A Pod has two containers. `sandbox` is that of the programs; its first process is the agent, which
 listens under a name of the Pod's own network that no program can take. `stream` has the other ends
@@ -17,7 +17,7 @@ from sandboxes.core.template import BASE_ENV, PROGRAM_ID, WORKSPACE, SandboxTemp
 from sandboxes.kubernetes.causes import BRING_PYTHON, FILL, SANDBOX, STREAM
 from sandboxes.kubernetes.cluster import Cluster
 from sandboxes.kubernetes.filling import PLACE, VOLUME, WAIT, Filling
-from sandboxes.kubernetes.names import API, EGRESS, LINGER, OWNER, TEMPLATE, digest_of
+from sandboxes.kubernetes.names import API, EGRESS, LINGER, TEMPLATE, digest_of
 from sandboxes.kubernetes.settings import KubernetesSettings
 
 Json = dict[str, Any]
@@ -123,24 +123,6 @@ def agent_config_map() -> Json:
         "metadata": {"name": name, "labels": {"app.kubernetes.io/managed-by": "agentic-synth"}},
         "data": data,
         "immutable": True,
-    }
-
-
-def deny_all() -> Json:
-    """No Pod of ours is reached, or reaches anything."""
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": {
-            "name": "synth-deny-all",
-            "labels": {"app.kubernetes.io/managed-by": "agentic-synth"},
-        },
-        "spec": {
-            "podSelector": {"matchExpressions": [{"key": OWNER, "operator": "Exists"}]},
-            "policyTypes": ["Ingress", "Egress"],
-            "ingress": [],
-            "egress": [],
-        },
     }
 
 

@@ -208,6 +208,15 @@ class Session:
             await self.owner.leave()
 
 
+async def agent_map(connection: Connection, folders: Folders) -> str:
+    """The name of the agent's ConfigMap, once it is there."""
+    made = manifests.agent_config_map()
+    name = str(made["metadata"]["name"])
+    if await connection.get(f"{folders.config_maps}/{name}") is None:
+        await connection.create(folders.config_maps, made)
+    return name
+
+
 async def begun(settings: KubernetesSettings) -> Session:
     """A session whose watches are up. ConfigError where the cluster cannot serve, TransientError
     where it does not answer."""
@@ -220,8 +229,8 @@ async def begun(settings: KubernetesSettings) -> Session:
     try:
         cluster = await clusters.probed(connection, folders, settings)
         owner = await owners.entered(connection, folders, dead_s=settings.owner_dead_s)
-        agent = await clusters.ensured(connection, folders, manifests.agent_config_map())
-        await clusters.ensured(connection, folders, manifests.deny_all())
+        agent = await agent_map(connection, folders)
+        await clusters.walled(connection, folders)
         maker = PodMaker(settings, cluster, agent)
         session = Session(settings, connection, folders, cluster, owner, maker)
     except BaseException:

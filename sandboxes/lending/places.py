@@ -1,6 +1,5 @@
 """Where the sandboxes of a run are, as its configuration says it."""
 
-import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -46,25 +45,20 @@ class SandboxesConfig(Config):
         settings = self.kubernetes
         proxy = proxy_of(settings)
         try:
-            from sandboxes.kubernetes.backend import KubernetesBackend
+            from sandboxes.kubernetes.backend import opened
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] != "kubernetes":
                 raise
             raise ConfigError(
                 f'sandboxes.backend = "kubernetes" needs the Kubernetes client: {EXTRA}'
             ) from error
-        backend = KubernetesBackend(settings)
-        if (reason := await asyncio.to_thread(backend.unavailable)) is not None:
-            raise ConfigError(f'sandboxes.backend = "kubernetes": {reason}')
         paces = (
             ("starts_per_s", settings.creations_per_s),
             ("starts_at_once", settings.creations_burst),
         )
-        try:
+        async with opened(settings) as backend:
             with leasing_from(SandboxPlace(backend, proxy, paces, backend.counted)):
                 yield
-        finally:
-            await backend.close()
 
 
 def proxy_of(settings: KubernetesSettings) -> ClusterProxy | None:
