@@ -122,17 +122,6 @@ class KubernetesBackend:
         found["paced_ms"] = round(begun.connection.bucket.waited_s * 1000)
         return found
 
-    async def close(self) -> None:
-        """End this event loop's session and remove what it made, but for what was left to adopt."""
-        held = self._held.pop(asyncio.get_running_loop(), None)
-        if held is None:
-            return
-        with contextlib.suppress(SynthError):
-            begun = (await held).session
-            if begun.keeper is not None:
-                begun.keeper.cancel()
-                await asyncio.gather(begun.keeper, return_exceptions=True)
-
     async def create(self, template: SandboxTemplate, snapshot: Snapshot | None = None) -> Sandbox:
         refuse(self, template, snapshot)
         begun, placing = await self.held()
