@@ -68,7 +68,7 @@ class KubernetesBody(BareBody):
             self._gone = True
         elif self._over is None:
             self._over = state.over
-            if state.over is not None:
+            if state.over is not None and not self._closed:
                 self._session.counts[f"over_{state.over.reason}"] += 1
 
     def ended(self) -> bool:

@@ -196,7 +196,8 @@ def faults(*, json_: Json = False) -> None:
 def accounts(*, dataset: DatasetOption = None, json_: Json = False) -> None:
     """What became of every lease of a sandbox in the runs of a dataset, and of every sandbox.
 
-    Each line with dashes is a part of the one above it. Exit code 1 where they do not add up.
+    Each line with dashes is a part of the one above it. Exit code 1 where they do not add up. Of
+    sandboxes on a cluster further lines tell claims, waits and failures of infrastructure.
 
     Parameters
     ----------
@@ -210,14 +211,17 @@ def accounts(*, dataset: DatasetOption = None, json_: Json = False) -> None:
     from flows.runtime.settings import open_dataset
     from records.errors import SynthError
     from sandboxes.lending.accounts import Accounts
-    from synth.engine.shard_maker import LEASES
+    from synth.engine.shard_maker import CLUSTER, LEASES
 
     counts: Counter[str] = Counter()
+    there: Counter[str] = Counter()
     for row in open_dataset(dataset).rows("timings", ["name", "count"]):
-        if row["name"].startswith(LEASES):
-            counts[row["name"].removeprefix(LEASES)] += row["count"]
+        for begin, of in ((LEASES, counts), (CLUSTER, there)):
+            if row["name"].startswith(begin):
+                of[row["name"].removeprefix(begin)] += row["count"]
     found = Accounts.of(counts)
-    print_rows(("what", "count"), found.rows(), json_=json_)
+    cluster = [(f"on the cluster: {name}", n) for name, n in sorted(there.items())]
+    print_rows(("what", "count"), [*found.rows(), *cluster], json_=json_)
     try:
         found.check()
     except AssertionError as error:
