@@ -12,6 +12,7 @@ from records.errors import ConfigError
 from sandboxes.core import python_env
 from sandboxes.core.template import BASE_ENV, Bind, SandboxTemplate
 from sandboxes.core.workspace_files import files_of
+from sandboxes.lending import leases
 from sandboxes.mcp.joining import JOINS, joined_server
 from sandboxes.mcp.packages.invocations import invocation_of
 from sandboxes.mcp.packages.kept import kept_packages, program_of
@@ -175,6 +176,17 @@ def name_of(path: str) -> str:
     """A server's name from that of its program or file."""
     name = re.sub(r"[^a-z0-9]+", "_", Path(path).stem.lower()).strip("_")
     return name if name[:1].isalpha() else f"server_{name}"
+
+
+def check_way_out(config: ServerConfig) -> None:
+    """ConfigError for a server that declares hosts where sandboxes have no way to them."""
+    place = leases.place_in_use()
+    if config.hosts and place.proxy is None and place.backend.name != leases.HERE.backend.name:
+        raise ConfigError(
+            f"server {config.name} declares hosts ({', '.join(config.hosts)}), and sandboxes of "
+            f"{place.backend.name} have no way to them: name the egress proxy of the cluster in "
+            "sandboxes.kubernetes.egress_proxy (docs/kubernetes.md), or leave the server out"
+        )
 
 
 class Launch(NamedTuple):

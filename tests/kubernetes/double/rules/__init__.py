@@ -1,0 +1,1 @@
+"""What an object may be: names, kinds, defaults, schemas, and what an update may change."""

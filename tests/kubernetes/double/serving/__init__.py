@@ -1,0 +1,1 @@
+"""HTTP: paths, verbs, subresources, discovery, tables, streams and faults."""
