@@ -18,7 +18,7 @@ from tests.kubernetes.asking import (
     state_of,
     until,
 )
-from tests.kubernetes.players.controllers.scheduler import lacking, sentence, unfit
+from tests.kubernetes.players.controllers.scheduler import AFFINITY, lacking, sentence, unfit
 from tests.kubernetes.players.quantities import amount, requests_of
 from tests.kubernetes.players.statuses import quality
 from tests.kubernetes.staging import Stage
@@ -85,7 +85,7 @@ GPU = {"tolerations": [{"key": "gpu", "value": "yes"}]}
         ({"tolerations": [{"operator": "Exists"}]}, ""),
         ({"tolerations": [{"key": "gpu", "value": "no"}]}, UNTOLERATED),
         ({"tolerations": [{"key": "gpu", "value": "yes", "effect": "NoExecute"}]}, UNTOLERATED),
-        (GPU | {"nodeSelector": {"zone": "b"}}, "node(s) didn't match Pod's node affinity/selector"),
+        (GPU | {"nodeSelector": {"zone": "b"}}, AFFINITY),
         (GPU | {"nodeSelector": {"zone": "a"}}, ""),
     ],
 )  # fmt: skip
