@@ -4,7 +4,8 @@ import asyncio
 import concurrent.futures
 import secrets
 from collections import Counter
-from collections.abc import Set
+from collections.abc import AsyncIterator, Set
+from contextlib import asynccontextmanager
 from typing import NamedTuple
 
 from records.errors import ConfigError, SynthError, TransientError
@@ -51,10 +52,13 @@ class KubernetesBackend:
     """See `sandboxes.core.backend.Backend`. Each event loop that uses it has its own session."""
 
     name = KubernetesBody.backend
-    capabilities: Set[Capability] = frozenset({Capability.BINDS, Capability.CONTAINED})
 
     def __init__(self, settings: KubernetesSettings | None = None) -> None:
         self.settings = settings or KubernetesSettings()
+        found = {Capability.BINDS, Capability.CONTAINED}
+        if self.settings.egress_proxy is not None:
+            found.add(Capability.EGRESS)
+        self.capabilities: Set[Capability] = frozenset(found)
         self._held: dict[asyncio.AbstractEventLoop, asyncio.Task[Held]] = {}
         self._cluster: Cluster | None = None
 
@@ -86,6 +90,16 @@ class KubernetesBackend:
     async def _begin(self) -> Held:
         begun = await session.begun(self.settings)
         return Held(begun, Claims(begun) if begun.cluster.claims else PlainPods(begun))
+
+    async def close(self) -> None:
+        """End this loop's session, with everything that was not left to be adopted."""
+        found = self._held.pop(asyncio.get_running_loop(), None)
+        if found is None or found.cancelled() or (found.done() and found.exception()):
+            return
+        begun = (await found).session
+        assert begun.keeper is not None
+        begun.keeper.cancel()
+        await asyncio.wait([begun.keeper])
 
     async def figures(self) -> Counter[str]:
         """What happened in this loop's session: claims, waits, failures of infrastructure."""
@@ -180,6 +194,18 @@ class KubernetesBackend:
         end = loop.time() + self.settings.gone_s
         while await self._found(begun, placing, name) is not None and loop.time() < end:  # noqa: ASYNC110  # it is not in our watch
             await asyncio.sleep(AGAIN_S)
+
+
+@asynccontextmanager
+async def opened(settings: KubernetesSettings) -> AsyncIterator[KubernetesBackend]:
+    """A backend whose cluster has answered. ConfigError where sandboxes cannot run there as the
+    settings want them. At the end everything that it made is gone."""
+    backend = KubernetesBackend(settings)
+    await backend.held()
+    try:
+        yield backend
+    finally:
+        await asyncio.shield(backend.close())
 
 
 async def probed(settings: KubernetesSettings) -> Cluster:

@@ -141,7 +141,7 @@ class Claims:
     async def _make(self, order: Order, name: str) -> None:
         session = self._session
         labels = session.owner.labels | {"synth.dev/pool": order.pool}
-        pod = session.maker.metadata(order.template, labels, egress=order.egress)
+        pod = session.maker.metadata(order.template, labels)
         spec = session.maker.spec(order.template, order.filling)
         template = manifests.sandbox_template(name, session.metadata(order.pool), pod, spec)
         await session.connection.create(session.folders.templates, template)

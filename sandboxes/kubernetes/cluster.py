@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from records.errors import ConfigError
 from sandboxes.kubernetes.api.connection import Connection, Json
-from sandboxes.kubernetes.names import CORE, EXTENSIONS, VERSION, Folders
+from sandboxes.kubernetes.names import CORE, EXTENSIONS, OWNER, VERSION, Folders
 from sandboxes.kubernetes.settings import KubernetesSettings
 
 GVISOR = ("runsc", "gvisor")
@@ -115,10 +115,22 @@ async def runtime(
     return (apart[0], found[apart[0]]) if apart else (None, None)
 
 
-async def ensured(connection: Connection, folders: Folders, made: Json) -> str:
-    """Its name, once such an object is in its folder."""
-    folder = {"ConfigMap": folders.config_maps, "NetworkPolicy": folders.policies}[made["kind"]]
-    name = made["metadata"]["name"]
-    if await connection.get(f"{folder}/{name}") is None:
-        await connection.create(folder, made)
-    return name
+async def walled(connection: Connection, folders: Folders) -> None:
+    """ConfigError unless a network policy keeps everything from sandboxes, and them from all."""
+    policies = (await connection.ask("GET", folders.policies))["items"] or ()
+    if not any(map(denies_all, policies)):
+        raise ConfigError(
+            f"no network policy of {folders.policies.split('/')[-2]} keeps sandboxes from the "
+            "network (one without rules, of types Ingress and Egress, for all Pods or those with "
+            f"label {OWNER}); make it: kubectl apply -k deploy/kubernetes"
+        )
+
+
+def denies_all(policy: Json) -> bool:
+    """Whether it lets nothing in or out of any sandbox."""
+    spec = policy["spec"]
+    types = set(spec.get("policyTypes") or ())
+    selector = spec.get("podSelector") or {}
+    ours = {"matchExpressions": [{"key": OWNER, "operator": "Exists"}]}
+    closed = not spec.get("ingress") and not spec.get("egress")
+    return closed and types == {"Ingress", "Egress"} and selector in ({}, ours)

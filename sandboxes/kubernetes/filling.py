@@ -20,7 +20,7 @@ from typing import NamedTuple
 from records.errors import ConfigError, TransientError
 from sandboxes.core import python_env
 from sandboxes.core.owners import own_folder
-from sandboxes.core.template import Bind, SandboxTemplate
+from sandboxes.core.template import SandboxTemplate
 from sandboxes.kubernetes.api import exec_stream
 from sandboxes.kubernetes.api.connection import Connection
 from sandboxes.kubernetes.causes import FILL
@@ -255,8 +255,7 @@ class Fillings:
             if kind == "bind" and Path(source).is_socket():
                 raise ConfigError(
                     f"{path} of a sandbox is a socket of this machine ({source}), which no Pod can "
-                    "reach; a server that declares hosts needs `egress_proxy` in the settings of "
-                    "Kubernetes"
+                    "reach"
                 )
         lines = []
         for path, (kind, text, mode) in sorted(paths.items()):
@@ -309,14 +308,3 @@ class Fillings:
                 raise TransientError(f"Pod {pod} cannot be filled: {error!r}") from error
             finally:
                 writer.close()
-
-
-def with_egress(template: SandboxTemplate, proxy: str | None) -> tuple[SandboxTemplate, bool]:
-    """The template, each socket of this machine that it binds replaced by a file with the egress
-    proxy's address, which the forwarder inside reads; and whether there was one."""
-    sockets = [bind for bind in template.binds if Path(bind.source).is_socket()]
-    if not sockets or proxy is None:
-        return template, False
-    binds: tuple[Bind, ...] = tuple(bind for bind in template.binds if bind not in sockets)
-    files = template.files | {bind.target: proxy for bind in sockets}
-    return template.model_copy(update={"binds": binds, "files": files}), True

@@ -1,4 +1,4 @@
-"""The objects of sandboxes as they are sent to the API server: Pods, pools, claims, policies.
+"""The objects of sandboxes as they are sent to the API server: Pods, pools, claims.
 
 A Pod has two containers. `sandbox` is that of the programs; its first process is the agent, which
 listens under a name of the Pod's own network that no program can take. `stream` has the other ends
@@ -17,7 +17,7 @@ from sandboxes.core.template import BASE_ENV, PROGRAM_ID, WORKSPACE, SandboxTemp
 from sandboxes.kubernetes.causes import BRING_PYTHON, FILL, SANDBOX, STREAM
 from sandboxes.kubernetes.cluster import Cluster
 from sandboxes.kubernetes.filling import PLACE, VOLUME, WAIT, Filling
-from sandboxes.kubernetes.names import API, EGRESS, LINGER, OWNER, TEMPLATE, digest_of
+from sandboxes.kubernetes.names import API, EGRESS, LINGER, TEMPLATE, digest_of
 from sandboxes.kubernetes.settings import KubernetesSettings
 
 Json = dict[str, Any]
@@ -126,24 +126,6 @@ def agent_config_map() -> Json:
     }
 
 
-def deny_all() -> Json:
-    """No Pod of ours is reached, or reaches anything."""
-    return {
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": {
-            "name": "synth-deny-all",
-            "labels": {"app.kubernetes.io/managed-by": "agentic-synth"},
-        },
-        "spec": {
-            "podSelector": {"matchExpressions": [{"key": OWNER, "operator": "Exists"}]},
-            "policyTypes": ["Ingress", "Egress"],
-            "ingress": [],
-            "egress": [],
-        },
-    }
-
-
 class PodMaker:
     """Pod specs of one cluster under one configuration."""
 
@@ -159,12 +141,10 @@ class PodMaker:
         """The command of a stream, for the container `stream`."""
         return [self.python, "-I", "-S", "-c", JOIN]
 
-    def metadata(
-        self, template: SandboxTemplate, labels: Mapping[str, str], *, egress: bool
-    ) -> Json:
+    def metadata(self, template: SandboxTemplate, labels: Mapping[str, str]) -> Json:
         settings = self._settings
         return {
-            "labels": settings.labels | labels | ({EGRESS: "true"} if egress else {}),
+            "labels": settings.labels | labels | ({EGRESS: "true"} if template.egress else {}),
             "annotations": settings.annotations
             | {TEMPLATE: described(template), LINGER: f"{self.linger_s(template):g}"},
         }

@@ -63,7 +63,7 @@ class PlainPods:
         """A new Pod, once it runs; with a token it is a sandbox at once."""
         session, name = self._session, self._session.next_name()
         labels = session.owner.labels | {"synth.dev/pool": order.pool}
-        metadata = session.maker.metadata(order.template, labels, egress=order.egress)
+        metadata = session.maker.metadata(order.template, labels)
         if token is not None:
             metadata["labels"] |= {SANDBOX: name}
             metadata["annotations"] |= {TOKEN: token}

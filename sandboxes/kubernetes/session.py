@@ -23,7 +23,7 @@ from sandboxes.kubernetes.api.connection import Connection
 from sandboxes.kubernetes.api.watching import Watched
 from sandboxes.kubernetes.causes import Cause
 from sandboxes.kubernetes.cluster import Cluster
-from sandboxes.kubernetes.filling import Filling, Fillings, with_egress
+from sandboxes.kubernetes.filling import Filling, Fillings
 from sandboxes.kubernetes.manifests import PodMaker
 from sandboxes.kubernetes.names import Folders, digest_of, selecting
 from sandboxes.kubernetes.owners import Others, Owner
@@ -43,7 +43,6 @@ class Order(NamedTuple):
 
     template: SandboxTemplate
     filling: Filling | None
-    egress: bool
     pool: str
 
 
@@ -100,10 +99,9 @@ class Session:
         return made | ({"annotations": annotations} if annotations else {})
 
     async def order(self, template: SandboxTemplate) -> Order:
-        shown, egress = with_egress(template, self.settings.egress_proxy)
-        filling = await self.fillings.of(shown)
-        pool = digest_of(shown.model_dump_json(), filling.digest if filling else "", str(egress))
-        return self.orders.setdefault(pool, Order(shown, filling, egress, pool))
+        filling = await self.fillings.of(template)
+        pool = digest_of(template.model_dump_json(), filling.digest if filling else "")
+        return self.orders.setdefault(pool, Order(template, filling, pool))
 
     def shutdown_time(self) -> str:
         end = datetime.now(UTC) + timedelta(seconds=self.settings.claim_s)
@@ -210,6 +208,15 @@ class Session:
             await self.owner.leave()
 
 
+async def agent_map(connection: Connection, folders: Folders) -> str:
+    """The name of the agent's ConfigMap, once it is there."""
+    made = manifests.agent_config_map()
+    name = str(made["metadata"]["name"])
+    if await connection.get(f"{folders.config_maps}/{name}") is None:
+        await connection.create(folders.config_maps, made)
+    return name
+
+
 async def begun(settings: KubernetesSettings) -> Session:
     """A session whose watches are up. ConfigError where the cluster cannot serve, TransientError
     where it does not answer."""
@@ -222,8 +229,8 @@ async def begun(settings: KubernetesSettings) -> Session:
     try:
         cluster = await clusters.probed(connection, folders, settings)
         owner = await owners.entered(connection, folders, dead_s=settings.owner_dead_s)
-        agent = await clusters.ensured(connection, folders, manifests.agent_config_map())
-        await clusters.ensured(connection, folders, manifests.deny_all())
+        agent = await agent_map(connection, folders)
+        await clusters.walled(connection, folders)
         maker = PodMaker(settings, cluster, agent)
         session = Session(settings, connection, folders, cluster, owner, maker)
     except BaseException:

@@ -10,7 +10,10 @@ NAME = r"^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$"
 """A name of an object of Kubernetes."""
 
 PREFIX = "synth.dev/"
-"""In front of every label and annotation of ours; settings may not take its place."""
+"""In front of every label and annotation of ours."""
+
+OURS = ("owner", "pool", "sandbox", "egress", "template", "token", "linger-s")
+"""Of Pods and claims, after the prefix: settings may not take their place."""
 
 
 class Toleration(Config):
@@ -164,8 +167,8 @@ class KubernetesSettings(Config):
     def _leave_ours_alone(self) -> Self:
         for where in ("labels", "annotations"):
             for key in getattr(self, where):
-                if key.startswith(PREFIX):
-                    raise ValueError(f"{where}: names that start with {PREFIX} are ours, got {key}")
+                if key.removeprefix(PREFIX) in OURS and key.startswith(PREFIX):
+                    raise ValueError(f"{where}: {key} is one of ours, choose another name")
         return self
 
     @model_validator(mode="after")
