@@ -161,6 +161,31 @@ def test_no_two_claims_get_the_same_sandbox(with_pool: Callable[[Test], None]) -
     with_pool(test)
 
 
+def test_claims_are_kept_apart_while_the_server_fails(
+    stage: Stage, with_pool: Callable[[Test], None]
+) -> None:
+    """Writes are refused or broken off in the middle of claims, watches end and lose their place."""
+    if stage.double is None:
+        pytest.skip("only the double fails on request")
+
+    async def test(pool: Pool) -> None:
+        await pool.make(4)
+        await pool.filled(4)
+        players: dict[str, Any] = {"verb": "patch", "user_agent": "synth-players", "count": 3}
+        stage.fault(kind="status", code=503, resource="sandboxes", **players)
+        stage.fault(kind="disconnect", resource="sandboxclaims", **players)
+        claims = await asyncio.gather(*(pool.claim() for _ in range(8)))
+        stage.fault(kind="compact")
+        stage.fault(kind="drop_watches")
+        got = await asyncio.gather(*(pool.claimed(claim) for claim in claims))
+        assert len(set(got)) == 8
+        owners = [owner_of(each) for each in await pool.cluster.all("sandboxes")]
+        taken = [owner for owner in owners if owner is not None and owner[0] == "SandboxClaim"]
+        assert sorted(taken) == sorted(("SandboxClaim", claim) for claim in claims)
+
+    with_pool(test)
+
+
 def test_a_claimed_sandbox_outlives_its_pool(with_pool: Callable[[Test], None]) -> None:
     async def test(pool: Pool) -> None:
         await pool.make(2)
