@@ -137,11 +137,11 @@ class Asking:
         self, name: str, command: list[str], *, container: str = "sandbox", stdin: bool = True
     ) -> AsyncIterator[Any]:
         """An exec's websocket, as it is."""
-        connecting = await self.streams.connect_get_namespaced_pod_exec(
+        connecting = await self.streams.connect_get_namespaced_pod_exec_without_preload_content(
             name, self.namespace, command=cast(Any, command), container=container,
-            stdin=stdin, stdout=True, stderr=True, tty=False, _preload_content=False,
+            stdin=stdin, stdout=True, stderr=True, tty=False,
         )  # fmt: skip
-        async with connecting as socket:
+        async with cast(Any, connecting) as socket:
             yield socket
 
     async def exec(

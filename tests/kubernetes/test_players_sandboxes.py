@@ -164,7 +164,7 @@ def test_no_two_claims_get_the_same_sandbox(with_pool: Callable[[Test], None]) -
 def test_claims_are_kept_apart_while_the_server_fails(
     stage: Stage, with_pool: Callable[[Test], None]
 ) -> None:
-    """Writes are refused or broken off in the middle of claims, watches end and lose their place."""
+    """Writes are refused or broken off amid a claim, watches end and lose their place."""
     if stage.double is None:
         pytest.skip("only the double fails on request")
 
