@@ -2,16 +2,17 @@
 
 import asyncio
 import concurrent.futures
+import contextlib
 import secrets
+import time
 from collections import Counter
-from collections.abc import AsyncIterator, Set
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Set
 from typing import NamedTuple
 
 from records.errors import ConfigError, SynthError, TransientError
 from sandboxes.core.backend import Capability, SandboxInfo
 from sandboxes.core.bare import refuse
-from sandboxes.core.body import Snapshot
+from sandboxes.core.body import BackpressureError, InfrastructureError, Snapshot
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.kubernetes import cluster as clusters
@@ -96,14 +97,23 @@ class KubernetesBackend:
         found = self._held.pop(asyncio.get_running_loop(), None)
         if found is None or found.cancelled() or (found.done() and found.exception()):
             return
-        begun = (await found).session
-        assert begun.keeper is not None
-        begun.keeper.cancel()
-        await asyncio.wait([begun.keeper])
+        with contextlib.suppress(SynthError):  # it never began
+            begun = (await found).session
+            assert begun.keeper is not None
+            begun.keeper.cancel()
+            await asyncio.wait([begun.keeper])
 
     async def figures(self) -> Counter[str]:
         """What happened in this loop's session: claims, waits, failures of infrastructure."""
-        begun = (await self.held()).session
+        await self.held()
+        return self.counted()
+
+    def counted(self) -> Counter[str]:
+        """The same, without beginning a session where there is none."""
+        held = self._held.get(asyncio.get_running_loop())
+        if held is None or not held.done() or held.cancelled() or held.exception():
+            return Counter()
+        begun = held.result().session
         found = begun.counts + begun.connection.counts
         for name, watched in (("pods", begun.pods), ("claims", begun.claims)):
             found.update(
@@ -123,8 +133,9 @@ class KubernetesBackend:
                 "the settings of Kubernetes, or use Kata)"
             )
         order = await begun.order(template)
-        placed = await placing.place(order, secrets.token_hex(16))
-        return await KubernetesBody(begun, placing, placed, template).opened()
+        with counting(begun.counts):
+            placed = await placing.place(order, secrets.token_hex(16))
+            return await KubernetesBody(begun, placing, placed, template).opened()
 
     async def adopt(self, name: str) -> Sandbox:
         begun, placing = await self.held()
@@ -196,16 +207,24 @@ class KubernetesBackend:
             await asyncio.sleep(AGAIN_S)
 
 
-@asynccontextmanager
-async def opened(settings: KubernetesSettings) -> AsyncIterator[KubernetesBackend]:
-    """A backend whose cluster has answered. ConfigError where sandboxes cannot run there as the
-    settings want them. At the end everything that it made is gone."""
-    backend = KubernetesBackend(settings)
-    await backend.held()
+@contextlib.contextmanager
+def counting(counts: Counter[str]) -> Iterator[None]:
+    """Around a sandbox on its way: that it was asked for, how long it took, what it failed by."""
+    counts["asked"] += 1
+    begun = time.monotonic()
     try:
-        yield backend
+        yield
+    except BackpressureError as error:
+        counts[f"no_room_{error.reason}"] += 1
+        raise
+    except InfrastructureError as error:
+        counts[f"failed_{error.reason}"] += 1
+        raise
+    except TransientError:
+        counts["failed_otherwise"] += 1
+        raise
     finally:
-        await asyncio.shield(backend.close())
+        counts["waited_ms"] += round(1000 * (time.monotonic() - begun))
 
 
 async def probed(settings: KubernetesSettings) -> Cluster:

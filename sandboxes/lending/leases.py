@@ -4,7 +4,7 @@ Whatever leases a sandbox has it from where the code around it says (`leasing_fr
 told to, from a cluster; everything else, from this machine.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from typing import NamedTuple
@@ -29,6 +29,8 @@ class SandboxPlace(NamedTuple):
     server has one of its own, in this process."""
     paces: tuple[tuple[str, float], ...] = ()
     """Settings of pools that are other ones there (`PoolSettings`)."""
+    counted: Callable[[], Mapping[str, int]] = dict
+    """What happened there so far beside the leases of pools, by name."""
 
 
 HERE = SandboxPlace(LOCAL)

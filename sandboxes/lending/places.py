@@ -44,12 +44,20 @@ class SandboxesConfig(Config):
             return
         settings = self.kubernetes
         proxy = proxy_of(settings)
+        try:
+            from sandboxes.kubernetes.backend import opened
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "kubernetes":
+                raise
+            raise ConfigError(
+                f'sandboxes.backend = "kubernetes" needs the Kubernetes client: {EXTRA}'
+            ) from error
+        paces = (
+            ("starts_per_s", settings.creations_per_s),
+            ("starts_at_once", settings.creations_burst),
+        )
         async with opened(settings) as backend:
-            paces = (
-                ("starts_per_s", settings.creations_per_s),
-                ("starts_at_once", settings.creations_burst),
-            )
-            with leasing_from(SandboxPlace(backend, proxy, paces)):
+            with leasing_from(SandboxPlace(backend, proxy, paces, backend.counted)):
                 yield
 
 

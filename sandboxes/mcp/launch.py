@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 from records.errors import ConfigError
 from sandboxes.core import python_env
-from sandboxes.core.backend import Capability
 from sandboxes.core.template import BASE_ENV, Bind, SandboxTemplate
 from sandboxes.core.workspace_files import files_of
 from sandboxes.lending import leases
@@ -182,7 +181,7 @@ def name_of(path: str) -> str:
 def check_way_out(config: ServerConfig) -> None:
     """ConfigError for a server that declares hosts where sandboxes have no way to them."""
     place = leases.place_in_use()
-    if config.hosts and place.proxy is None and Capability.EGRESS in place.backend.capabilities:
+    if config.hosts and place.proxy is None and place.backend.name != leases.HERE.backend.name:
         raise ConfigError(
             f"server {config.name} declares hosts ({', '.join(config.hosts)}), and sandboxes of "
             f"{place.backend.name} have no way to them: name the egress proxy of the cluster in "

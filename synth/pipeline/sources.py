@@ -129,9 +129,9 @@ def calls_tools(config: JobConfig, role: Role) -> bool:
 
 
 def why_left_out(server: ServerConfig) -> str | None:
-    """Why the server cannot run as things are now; None where it can. ConfigError for a command that
-    does not exist, a secret that is not set and hosts that no sandbox reaches, unless the server is
-    optional."""
+    """Why the server cannot run as things are now; None where it can. ConfigError for a command
+    that does not exist, a secret that is not set and hosts that no sandbox reaches, unless the
+    server is optional."""
     if available() is not None:
         return "no_sandbox"
     reason = "not_installed"
