@@ -18,7 +18,13 @@ from tests.kubernetes.asking import (
     state_of,
     until,
 )
-from tests.kubernetes.players.controllers.scheduler import AFFINITY, lacking, sentence, unfit
+from tests.kubernetes.players.controllers.scheduler import (
+    AFFINITY,
+    lacking,
+    room_of,
+    sentence,
+    unfit,
+)
 from tests.kubernetes.players.quantities import amount, requests_of
 from tests.kubernetes.players.statuses import quality
 from tests.kubernetes.staging import Stage
@@ -95,8 +101,9 @@ def test_taints_come_before_selectors_as_kube_scheduler_has_it(spec: Json, why: 
 
 def test_what_a_node_lacks_is_named_resource_by_resource() -> None:
     wanted = {"cpu": amount("3"), "memory": amount("2Gi"), "pods": amount("1")}
-    assert lacking(wanted, NODE, {}) == ["Insufficient cpu", "Insufficient memory"]
-    assert lacking({"pods": amount("1")}, NODE, {"pods": amount("1")}) == ["Too many pods"]
+    assert lacking(wanted, room_of(NODE), {}) == ["Insufficient cpu", "Insufficient memory"]
+    full = {"pods": amount("1")}
+    assert lacking({"pods": amount("1")}, room_of(NODE), full) == ["Too many pods"]
 
 
 def test_the_message_is_kube_schedulers() -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+import shutil
+import subprocess
 import uuid
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -140,6 +142,28 @@ def test_a_commands_input_ends_with_its_stream(with_pod: Callable[..., None]) ->
     volumes = [{"name": "tmp", "emptyDir": {}}]
     mounts = [{"name": "tmp", "mountPath": "/tmp"}]
     with_pod(test, {"containers": [container(WAIT, volumeMounts=mounts)], "volumes": volumes})
+
+
+@pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+def test_kubectl_runs_commands_and_ends_their_input(
+    with_pod: Callable[..., None], stage: Stage
+) -> None:
+    """It speaks the newer subprotocol, by which the command's input ends and its output goes on."""
+
+    def kubectl(*words: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+        run = ["kubectl", f"--kubeconfig={stage.kubeconfig}", f"--namespace={stage.namespace}"]
+        return subprocess.run([*run, *words], input=stdin, capture_output=True, check=False)
+
+    async def test(cluster: Asking, name: str) -> None:
+        await cluster.running(name)
+        script = shell("cat; echo err >&2; exit 7")
+        done = await asyncio.to_thread(kubectl, "exec", "-i", name, "--", *script, stdin=b"in")
+        assert (done.stdout, done.returncode) == (b"in", 7)
+        assert b"err" in done.stderr
+        said = await asyncio.to_thread(kubectl, "logs", name)
+        assert said.stdout == b"hello\n", said.stderr
+
+    with_pod(test, {"containers": [container(shell("echo hello; sleep 1000"))]})
 
 
 def test_containers_share_network_and_volumes_and_no_processes(
