@@ -75,7 +75,7 @@ def test_fields_are_equal_or_not_and_known() -> None:
         True,
         False,
     )
-    with pytest.raises(ApiError, match="field label not supported: status.colour"):
+    with pytest.raises(ApiError, match=r"field label not supported: status\.colour"):
         parse_fields("status.colour=x", known, "pods")
 
 
