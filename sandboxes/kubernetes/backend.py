@@ -6,8 +6,7 @@ import contextlib
 import secrets
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Set
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Set
 from typing import NamedTuple
 
 from records.errors import ConfigError, SynthError, TransientError
@@ -98,10 +97,11 @@ class KubernetesBackend:
         found = self._held.pop(asyncio.get_running_loop(), None)
         if found is None or found.cancelled() or (found.done() and found.exception()):
             return
-        begun = (await found).session
-        assert begun.keeper is not None
-        begun.keeper.cancel()
-        await asyncio.wait([begun.keeper])
+        with contextlib.suppress(SynthError):  # it never began
+            begun = (await found).session
+            assert begun.keeper is not None
+            begun.keeper.cancel()
+            await asyncio.wait([begun.keeper])
 
     async def figures(self) -> Counter[str]:
         """What happened in this loop's session: claims, waits, failures of infrastructure."""
@@ -225,18 +225,6 @@ def counting(counts: Counter[str]) -> Iterator[None]:
         raise
     finally:
         counts["waited_ms"] += round(1000 * (time.monotonic() - begun))
-
-
-@asynccontextmanager
-async def opened(settings: KubernetesSettings) -> AsyncIterator[KubernetesBackend]:
-    """A backend whose cluster has answered. ConfigError where sandboxes cannot run there as the
-    settings want them. At the end everything that it made is gone."""
-    backend = KubernetesBackend(settings)
-    backend._cluster = (await backend.held()).session.cluster
-    try:
-        yield backend
-    finally:
-        await asyncio.shield(backend.close())
 
 
 async def probed(settings: KubernetesSettings) -> Cluster:

@@ -15,6 +15,7 @@ from sandboxes.kubernetes import causes
 from sandboxes.kubernetes.api import exec_stream
 from sandboxes.kubernetes.causes import STREAM, Cause
 from sandboxes.kubernetes.claims import Placed
+from sandboxes.kubernetes.names import OWNER, label
 from sandboxes.kubernetes.session import Session
 from sandboxes.kubernetes.states import PodState
 
@@ -78,7 +79,7 @@ class KubernetesBody(BareBody):
         session = self._session
         if session.over is not None:
             raise session.over
-        if self.ended():
+        if self.ended() and not await self._taken_away():
             raise await self.cause()
         if self._failures:
             longest = min(LONGEST_AGAIN_S, AGAIN_S * 2**self._failures)
@@ -92,6 +93,20 @@ class KubernetesBody(BareBody):
         self._failures = 0
         session.counts["streams"] += 1
         return streams
+
+    async def _taken_away(self) -> bool:
+        """Whether its Pod is another owner's by now: then its agent says so."""
+        if self._over is not None:
+            return False
+        pod = await self._session.connection.get(self._path)
+        if pod is None or pod["metadata"]["uid"] != self._placed.uid:
+            return False
+        owner = label(pod, OWNER)
+        return "deletionTimestamp" not in pod["metadata"] and owner != self._session.owner.name
+
+    @property
+    def _path(self) -> str:
+        return f"{self._session.folders.pods}/{self._placed.pod}"
 
     async def cause(self) -> SynthError:
         if not self.ended() and self._session.over is None:
@@ -113,17 +128,19 @@ class KubernetesBody(BareBody):
         return self._over.error if self._over is not None else InfrastructureError("silent", why)
 
     def end(self) -> None:
-        self._session.background(self._placing.remove(self.name))
+        self._closed = True
+        self._session.background(self._remove())
+
+    async def _remove(self) -> None:
+        """It is not ours to end once another owner has it."""
+        if not (self._gone and await self._taken_away()):
+            await self._placing.remove(self.name)
 
     async def close(self) -> None:
-        await self._placing.remove(self.name)
-        await self.leave_no_trace()
-
-    async def leave_no_trace(self) -> None:
-        """Return once its Pod is gone, or a warning is due that it is not."""
         session, key = self._session, self._placed.key
         self._closed = True
         try:
+            await self._remove()
             if not self._gone and session.over is None:
                 gone = await session.pods.until(
                     key, lambda _: True if self._gone else None, within_s=session.settings.gone_s

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from records.errors import TransientError
+from records.errors import SynthError
 from sandboxes.core.body import InfrastructureError
 from sandboxes.core.owners import owner_is_dead, owner_name
 from sandboxes.kubernetes.api.answers import CONFLICT, ApiError
@@ -34,6 +34,9 @@ from sandboxes.kubernetes.names import (
 log = logging.getLogger(__name__)
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+LOST = "owner_lost"
+"""Why a session ends whose owner others have taken for dead."""
 
 
 def machine() -> str:
@@ -71,7 +74,7 @@ class Owner:
         found = await self._connection.patch(self._path, {"spec": {"renewTime": now()}})
         if found is None or found["metadata"]["uid"] != self.uid or annotation(found, DEAD):
             raise InfrastructureError(
-                "owner_lost",
+                LOST,
                 f"owner {self.name} was taken for dead: its Lease was not renewed in time",
             )
 
@@ -174,9 +177,7 @@ async def heartbeat(owner: Owner, every_s: float) -> None:
         await asyncio.sleep(every_s)
         try:
             await owner.renew()
-        except InfrastructureError as error:
-            if error.reason == "owner_lost":
+        except SynthError as error:
+            if isinstance(error, InfrastructureError) and error.reason == LOST:
                 raise
-            log.warning("owner %s could not be renewed: %s", owner.name, error)
-        except TransientError as error:
             log.warning("owner %s could not be renewed: %s", owner.name, error)

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from typing import NamedTuple, Protocol
 
-from records.errors import TransientError
+from records.errors import SynthError
 from sandboxes.kubernetes.api.connection import Connection, Json
 from sandboxes.kubernetes.cluster import Cluster
 from sandboxes.kubernetes.names import LINGER, SANDBOX, Folders, annotation, label, lease_name
@@ -43,7 +43,7 @@ async def reaping(who: Reaper, every_s: float) -> None:
             reaped = await reap(who)
             if any(reaped):
                 log.info("removed of dead owners: %s", reaped)
-        except TransientError as error:
+        except SynthError as error:
             log.info("dead owners could not be looked for: %s", error)
         await asyncio.sleep(every_s)
 

@@ -1,7 +1,7 @@
 """An API server and what plays the rest of a cluster, as processes, for tests and benchmarks.
 
-With `SYNTH_TEST_KUBECONFIG` the server is the one that it names, and `SYNTH_TEST_WITHOUT` says which
-players its cluster has itself; else it is the double. The namespace, the network policy and a
+With `SYNTH_TEST_KUBECONFIG` the server is the one that it names, and `SYNTH_TEST_WITHOUT` says
+which players its cluster has itself; else it is the double. The namespace, the network policy and a
 RuntimeClass, which a cluster gets from `deploy/kubernetes` and its owner, are made here.
 """
 
@@ -39,6 +39,13 @@ def crds() -> Path | None:
     return found if found.is_dir() else None
 
 
+def unstaged(*, claims: bool) -> str | None:
+    """Why there can be no such cluster here; None where there can."""
+    if claims and "SYNTH_TEST_KUBECONFIG" not in os.environ and crds() is None:
+        return f"SYNTH_TEST_DATA names no folder with {CRDS}, the definitions of agent-sandbox"
+    return None
+
+
 @dataclass
 class Stage:
     """What runs. `settings` are those of a backend for it."""
@@ -51,6 +58,18 @@ class Stage:
     folder: Path
     claims: bool
     processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
+
+    def written(self) -> str:
+        """For another process of the same machine."""
+        names = ("kubeconfig", "namespace", "double", "players", "folder", "claims")
+        found = {name: getattr(self, name) for name in names}
+        return json.dumps({k: str(v) if isinstance(v, Path) else v for k, v in found.items()})
+
+    @classmethod
+    def read(cls, text: str) -> "Stage":
+        found = json.loads(text)
+        paths = {name: Path(found[name]) for name in ("kubeconfig", "folder")}
+        return cls(**(found | paths))
 
     def settings(self, **others: Any) -> KubernetesSettings:
         made = {

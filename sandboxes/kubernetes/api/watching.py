@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 
 import aiohttp
 
-from records.errors import ConfigError, TransientError
+from records.errors import ConfigError, SynthError
 from sandboxes.kubernetes.api.answers import GONE, ApiError, refusal
 from sandboxes.kubernetes.api.connection import Connection, Json
 
@@ -60,7 +60,7 @@ class Watched(Generic[T]):
         await self._listed.wait()
 
     async def run(self) -> None:
-        """Until it is cancelled. ConfigError where the server will never let us."""
+        """Until it is cancelled. ConfigError where the server does not let us from the first."""
         failures = 0
         while True:
             try:
@@ -69,9 +69,9 @@ class Watched(Generic[T]):
                 async for seen in self._watch():
                     self._version, failures = seen, 0
                 self.counts["resumed"] += 1
-            except ConfigError:
-                raise
-            except (aiohttp.ClientError, OSError, TimeoutError, TransientError) as error:
+            except (aiohttp.ClientError, OSError, TimeoutError, SynthError) as error:
+                if isinstance(error, ConfigError) and not self._listed.is_set():
+                    raise
                 if isinstance(error, ApiError) and error.code == GONE:
                     self.counts["forgotten"] += 1
                     self._version = ""
