@@ -1,13 +1,14 @@
 """A run whose sandboxes are on a cluster makes the rows that it makes on this machine."""
 
-import asyncio
+import time
 from pathlib import Path
 
 import pytest
 
+from records.errors import ConfigError
 from records.store.dataset import Dataset
 from sandboxes.lending.accounts import Accounts
-from sandboxes.lending.leases import available
+from sandboxes.lending.leases import HERE, available, place_in_use
 from synth.engine.shard_maker import CLUSTER, LEASES
 from synth.pipeline.config import RunConfig
 from synth.publish.report import summary_markdown
@@ -54,24 +55,17 @@ def test_a_run_on_a_cluster_makes_the_same_rows_and_says_what_it_took(
     assert counts["asked"] == counts["claimed"] > 0
     Accounts.of(leases).check()
     assert "Sandboxes on the cluster" in summary_markdown(dataset)
-    assert stage.kubectl("get", "pods", "-o", "name") == ""
+    while stage.kubectl("get", "pods", "-l", "synth.dev/owner", "-o", "name"):
+        time.sleep(0.2)
 
 
 def test_a_run_that_cannot_have_its_cluster_is_refused_before_any_work(
     stage: Stage, tmp_path: Path
 ) -> None:
-    from records.errors import ConfigError
-
     config = there(stage)
     nowhere = config.sandboxes.kubernetes.model_copy(update={"namespace": "there-is-none"})
     sandboxes = config.sandboxes.model_copy(update={"kubernetes": nowhere})
     with pytest.raises(ConfigError):
         run_pipeline(tmp_path / "d", config.model_copy(update={"sandboxes": sandboxes}))
     assert not (tmp_path / "d").exists()
-    assert asyncio.run(_nothing_leased())
-
-
-async def _nothing_leased() -> bool:
-    from sandboxes.lending.leases import HERE, place_in_use
-
-    return place_in_use() is HERE
+    assert place_in_use() is HERE
