@@ -127,19 +127,13 @@ class Streams:
         """Open the kubelet's side with the client's own handshake, then join both connections."""
         client = request.transport
         assert isinstance(client, asyncio.Transport)
-        ours = {"stdin": "input", "stdout": "output", "stderr": "error"}
-        pairs = [
-            f"{ours.get(key, key)}={quote(value)}"
-            for key, value in request.query.items()
-            if key != "container"
-        ]
         kept = [
             f"{name}: {value}"
             for name, value in request.headers.items()
             if name.lower() not in _HOP_BY_HOP
         ]
         head = [
-            f"GET {path}?{'&'.join(_as_numbers(pairs))} HTTP/1.1",
+            f"GET {path}?{_kubelet_query(request.query)} HTTP/1.1",
             f"Host: {host}:{port}",
             "Connection: Upgrade",
             "Upgrade: websocket",
@@ -229,9 +223,16 @@ class _Answer(_Half):
         super().connection_lost(exc)
 
 
-def _as_numbers(pairs: list[str]) -> list[str]:
-    """Kubelets take 1 where the API takes true."""
-    return [pair[: -len("true")] + "1" if pair.endswith("=true") else pair for pair in pairs]
+def _kubelet_query(query: Any) -> str:
+    """The parameters as kubelets take them: `input=1` where the API takes `stdin=true`."""
+    ours = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
+    pairs = []
+    for key, value in query.items():
+        if key in ours:
+            pairs.append(f"{ours[key]}={int(value in ('1', 'true'))}")
+        elif key != "container":
+            pairs.append(f"{key}={quote(value, safe='')}")
+    return "&".join(pairs)
 
 
 def _only_container(pod: JsonObject) -> str:
