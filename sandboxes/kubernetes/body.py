@@ -78,7 +78,7 @@ class KubernetesBody(BareBody):
     async def connect(self) -> Streams:
         session = self._session
         if session.over is not None:
-            raise session.over
+            raise InfrastructureError("session", f"the sandbox ended: {session.over}")
         if self.ended() and not await self._taken_away():
             raise await self.cause()
         if self._failures:

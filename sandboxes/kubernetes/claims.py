@@ -22,6 +22,9 @@ log = logging.getLogger(__name__)
 LOOK_S = 2.0
 """While a claim is not ready, between two looks at the Pod behind it."""
 
+STUCK_S = 10.0
+"""A claim that has waited so long is told why Pods of its pool do not start."""
+
 SHOWN_S = 30.0
 """For the watch of Pods to show what that of claims has shown."""
 
@@ -103,7 +106,8 @@ class Claims:
                 raise InfrastructureError("claim", f"claim {name} failed: {found.problem}")
             state = claims.objects.get(name)
             pod = session.pods.objects.get((state and state.sandbox) or name)
-            if cause := trouble(pod) or session.stuck.get(order.pool):
+            late = loop.time() - begun > STUCK_S
+            if cause := trouble(pod) or (session.stuck.get(order.pool) if late else None):
                 raise InfrastructureError(cause.reason, cause.detail)
             if pod is not None and pod.unschedulable is not None and not warned:
                 session.counts["waited_unschedulable"] += 1
@@ -128,8 +132,8 @@ class Claims:
     def _pool(self, order: Order) -> Pool:
         """The pool of an order, made if need be."""
         if (found := self._pools.get(order.pool)) is not None:
-            failed = found.made.done() and found.made.exception() is not None
-            if not failed:
+            made = found.made
+            if not made.done() or not (made.cancelled() or made.exception()):
                 self._pools.move_to_end(order.pool)
                 return found
         name = f"synth-{self._session.owner.name}-{order.pool}"

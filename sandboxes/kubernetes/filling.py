@@ -13,6 +13,7 @@ import os
 import posixpath
 import stat
 import tarfile
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -228,9 +229,10 @@ def member(part: str, kind: bytes, mode: int, size: int = 0, *, link: str = "") 
 class Fillings:
     """The archives of this process, by what is in them."""
 
-    def __init__(self, *, carry_python: bool) -> None:
-        self._carry_python = carry_python
-        self._made: dict[str, Filling] = {}
+    def __init__(self, *, carry_python: bool, kept: int = 64) -> None:
+        """`kept` archives stay on the disk, those used last."""
+        self._carry_python, self._most = carry_python, kept
+        self._made: OrderedDict[str, Filling] = OrderedDict()
         self._recent: dict[str, tuple[float, Filling]] = {}
         """What a template was found to show, and when."""
         self._making = asyncio.Lock()
@@ -245,7 +247,8 @@ class Fillings:
         loop, key = asyncio.get_running_loop(), json.dumps(paths)
         async with self._making:
             found = self._recent.get(key)
-            if found is None or loop.time() - found[0] > RECENT_S:
+            old = found is None or loop.time() - found[0] > RECENT_S
+            if found is None or old or not found[1].archive.exists():
                 found = loop.time(), await asyncio.to_thread(self._filling, paths)
                 self._recent[key] = found
             return found[1]
@@ -266,6 +269,10 @@ class Fillings:
             archive = self._archive(digest, inside)
             size = archive.stat().st_size
             self._made[digest] = Filling(digest, mounts, archive, size)
+        self._made.move_to_end(digest)
+        while len(self._made) > self._most:
+            _, spare = self._made.popitem(last=False)
+            spare.archive.unlink(missing_ok=True)
         return self._made[digest]
 
     def _archive(self, digest: str, inside: Mapping[str, Entry]) -> Path:

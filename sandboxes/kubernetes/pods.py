@@ -54,7 +54,11 @@ class PlainPods:
             {"op": "add", "path": pointer("annotations", TOKEN), "value": token},
         ]
         path = f"{self.folder}/{state.name}"
-        found = await self._session.connection.patch(path, changes, content=JSON_PATCH)
+        try:
+            found = await self._session.connection.patch(path, changes, content=JSON_PATCH)
+        except BaseException:  # it may be lent or not: nobody has it
+            self._session.background(self.remove(state.name))
+            raise
         if found is None:
             return None
         return Placed(state.name, state.name, state.name, state.uid, token)

@@ -2,23 +2,28 @@
 
 Every owner looks at the Leases of all. One that it finds dead (`owners`) it declares dead first, so
 that none is ever removed that lives: from then on that owner's own renewal tells it to give up. Its
-pools go at once, its sandboxes when they are over or have lingered as long as their template says,
-its Lease last, and with it whatever still refers to it. Two owners may do so at the same time.
+pools go at once, its sandboxes when they have lingered as long as their template says, its Lease
+last, and with it whatever still refers to it. Two owners may do so at the same time.
 """
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from records.errors import SynthError
 from sandboxes.kubernetes.api.connection import Connection, Json
 from sandboxes.kubernetes.cluster import Cluster
-from sandboxes.kubernetes.names import LINGER, SANDBOX, Folders, annotation, label, lease_name
+from sandboxes.kubernetes.names import LINGER, SANDBOX, Folders, annotation, lease_name
 from sandboxes.kubernetes.names import selecting as selected
 from sandboxes.kubernetes.owners import Others, Owner
 from sandboxes.kubernetes.states import PodState, pod_state
 
 log = logging.getLogger(__name__)
+
+
+AT_ONCE = 64
+"""Deletions that are asked for at the same time."""
 
 
 class Reaped(NamedTuple):
@@ -81,35 +86,36 @@ async def remove_pools(
 
 async def remove_sandboxes(who: Reaper, owner: str) -> tuple[int, int]:
     """How many were removed, and how many may still be adopted."""
-    removed = left = 0
-    pods = await states_of(who.connection, who.folders, owner)
     folder = who.folders.claims if who.cluster.claims else who.folders.pods
+    silent_s, over, left = who.others.silent_s(owner), [], 0
     async for item, _ in who.connection.listed(folder, selected(owner=owner, sandbox="")):
         if not item or "deletionTimestamp" in item["metadata"]:
             continue
-        if lingers(item, pods, who.others.silent_s(owner)):
+        if silent_s < float(annotation(item, LINGER) or 0):
             left += 1
         else:
-            removed += await who.connection.delete(
-                f"{folder}/{item['metadata']['name']}",
-                preconditions={"uid": item["metadata"]["uid"]},
-                propagationPolicy="Background",
+            over.append((f"{folder}/{item['metadata']['name']}", item["metadata"]["uid"]))
+    for batch in batched(over, AT_ONCE):
+        await asyncio.gather(
+            *(
+                who.connection.delete(
+                    path, preconditions={"uid": uid}, propagationPolicy="Background"
+                )
+                for path, uid in batch
             )
-    return removed, left
+        )
+    return len(over), left
+
+
+def batched(items: list[tuple[str, str]], size: int) -> Iterator[list[tuple[str, str]]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
 
 
 async def states_of(connection: Connection, folders: Folders, owner: str) -> dict[str, PodState]:
     """The Pods of an owner (of all with an empty name), by their keys."""
     found = connection.listed(folders.pods, selected(owner=owner))
     return dict([pod_state(item) async for item, _ in found if item])
-
-
-def lingers(item: Json, pods: dict[str, PodState], silent_s: float) -> bool:
-    """Whether a dead owner's sandbox may still be adopted."""
-    state = pods.get(key_of(item))
-    if state is None or state.over is not None or not label(item, SANDBOX):
-        return False
-    return silent_s < float(annotation(item, LINGER) or 0)
 
 
 def key_of(item: Json) -> str:

@@ -29,6 +29,7 @@ from sandboxes.kubernetes.names import Folders, digest_of, selecting
 from sandboxes.kubernetes.owners import Others, Owner
 from sandboxes.kubernetes.settings import KubernetesSettings
 from sandboxes.kubernetes.states import ClaimState, PodState, claim_state, pod_state
+from sandboxes.local.backend import raise_open_files
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +67,8 @@ class Session:
     ) -> None:  # fmt: skip
         self.settings, self.connection, self.folders = settings, connection, folders
         self.cluster, self.owner, self.maker = cluster, owner, maker
-        self.fillings = Fillings(carry_python=settings.carry_python)
+        kept = 2 * settings.warm_templates
+        self.fillings = Fillings(carry_python=settings.carry_python, kept=kept)
         mine = selecting(owner=owner.name)
         self.pods: Watched[PodState] = Watched(connection, folders.pods, mine, pod_state)
         self.claims: Watched[ClaimState] | None = None
@@ -80,7 +82,7 @@ class Session:
         self.stuck: dict[str, Cause] = {}
         """Pool -> why its Pods do not start, as long as none does."""
         self.counts: Counter[str] = Counter()
-        self.over: TransientError | None = None
+        self.over: SynthError | None = None
         """Why it no longer serves."""
         self.others = Others(connection, folders, every_s=settings.heartbeat_s)
         self._numbers = itertools.count(1)
@@ -185,9 +187,8 @@ class Session:
                     await watched.ready()
                 ready.set()
         except* SynthError as errors:
-            self.over = (
-                errors.exceptions[0] if isinstance(errors.exceptions[0], SynthError) else None
-            )
+            first = errors.exceptions[0]
+            self.over = first if isinstance(first, SynthError) else None
             log.warning("a session with the cluster is over: %s", self.over)
         finally:
             self.over = self.over or TransientError("the session with the cluster has ended")
@@ -220,6 +221,7 @@ async def agent_map(connection: Connection, folders: Folders) -> str:
 async def begun(settings: KubernetesSettings) -> Session:
     """A session whose watches are up. ConfigError where the cluster cannot serve, TransientError
     where it does not answer."""
+    raise_open_files()  # a stream for each sandbox
     connection = await connections.opened(
         kubeconfig=settings.kubeconfig, context=settings.context,
         creations_per_s=settings.creations_per_s, burst=settings.creations_burst,

@@ -22,6 +22,7 @@ from sandboxes.kubernetes.backend import KubernetesBackend, probed
 from sandboxes.kubernetes.owners import DEAD, Others
 from tests.kubernetes import staging
 from tests.kubernetes.faults import FAULTS, TEMPLATE, backend, pod_of, sandbox, until
+from tests.kubernetes.leaks import left, nothing_left
 from tests.kubernetes.staging import Stage
 
 ROOT = Path(__file__).parents[2]
@@ -42,8 +43,7 @@ def test_a_warm_pod_is_lent_and_another_made_ready(stage: Stage) -> None:
             def ready() -> set[str]:
                 return {s.uid for s in session.pods.objects.values() if s.runs}
 
-            while len(ready()) < 3:
-                await asyncio.sleep(0.05)
+            await until(lambda: len(ready()) >= 3)
             before = ready()
             async with closing(await made.create(TEMPLATE)) as other:
                 assert isinstance(pod_of(other), str)
@@ -82,20 +82,6 @@ async def main():
     await asyncio.sleep(1000)
 asyncio.run(main())
 """
-
-
-def left(stage: Stage, owner: str) -> list[str]:
-    """Objects of an owner, but those of which only the deletion is to be seen to its end."""
-    kinds = "pods,leases" + (
-        ",sandboxclaims,sandboxwarmpools,sandboxtemplates,sandboxes" if stage.claims else ""
-    )
-    found = json.loads(stage.kubectl("get", kinds, "-l", f"synth.dev/owner={owner}", "-o", "json"))
-    return [f"{each['kind']} {each['metadata']['name']}" for each in found["items"]]
-
-
-async def nothing_left(stage: Stage, owner: str) -> None:
-    while await asyncio.to_thread(left, stage, owner):
-        await asyncio.sleep(0.2)
 
 
 def test_of_a_killed_owner_nothing_is_left_and_of_a_living_one_all(stage: Stage) -> None:
