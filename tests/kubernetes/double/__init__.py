@@ -1,4 +1,4 @@
-"""A double of the Kubernetes API server: it stores, validates, watches and proxies, and runs nothing.
+"""A double of the Kubernetes API server: it stores, validates, watches, proxies and runs nothing.
 
 What it does is what kube-apiserver does by its documentation (API conventions, "API Concepts",
 custom resource definitions). It has no controllers, no scheduler, no nodes and no authorization,

@@ -23,7 +23,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--state", type=Path, help="file from which a killed server goes on")
     parser.add_argument("--history", type=int, default=4096, help="events kept of each resource")
     parser.add_argument("--bookmark-s", type=float, default=5.0, help="seconds between bookmarks")
-    parser.add_argument("--faults", type=Path, help="file with a JSON list of faults from the start")
+    parser.add_argument(
+        "--faults", type=Path, help="file with a JSON list of faults from the start"
+    )
     parser.add_argument("--wait", type=float, default=0.0, help="seconds before it listens")
     return parser.parse_args()
 

@@ -36,7 +36,7 @@ def apply(
     force: bool,
     subresource: str = "",
 ) -> JsonObject:
-    """`old` with what the manager wants, without what it wanted before; 409 for others' fields."""
+    """`old`, changed to what the manager wants and not what it wanted; 409 for others' fields."""
     keys = _map_keys(kind)
     wanted = _fields(intent, keys, "")
     managed = copy.deepcopy(old["metadata"].get("managedFields") or [])
@@ -45,7 +45,7 @@ def apply(
     _refuse_conflicts(old, intent, wanted, others, keys, force)
     before = _paths(mine["fieldsV1"]) if mine else set()
     elsewhere: set[Path] = set().union(*(_paths(m["fieldsV1"]) for m in others))
-    result = copy.deepcopy(old)
+    result = old
     for path in sorted(before - wanted - elsewhere, key=len, reverse=True):
         _drop(result, path)
     result = _merged(result, intent, keys, "")

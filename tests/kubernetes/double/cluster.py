@@ -1,16 +1,15 @@
-"""The verbs that write, apart from HTTP: create, update, delete, with what each kind adds.
+"""The verbs that write, apart from HTTP: create and update, with what each kind adds.
 
 Everything here runs between two awaits, so no write sees half of another.
 """
 
-import copy
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.kubernetes.double import errors
+from tests.kubernetes.double.deleting import Deleted, DeleteOptions, Deletions, is_over
 from tests.kubernetes.double.errors import ApiError, FieldError, JsonObject
 from tests.kubernetes.double.kinds import (
     DEFINITIONS,
@@ -21,36 +20,16 @@ from tests.kubernetes.double.kinds import (
     Kind,
     Kinds,
 )
-from tests.kubernetes.double.rules import definitions, pods, quotas, strategies
+from tests.kubernetes.double.rules import definitions, pods, quotas, schemas, strategies
 from tests.kubernetes.double.rules.names import generated, name_errors
 from tests.kubernetes.double.store import Entry, Store
 
 FIRST_NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease")
-FOREGROUND, ORPHAN = "foregroundDeletion", "orphan"
 _NOT_TAKEN = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
 _KEPT = (
     *("name", "namespace", "uid", "creationTimestamp", "generateName"),
     *("deletionTimestamp", "deletionGracePeriodSeconds", "generation"),
 )
-
-
-@dataclass(frozen=True)
-class DeleteOptions:
-    """What a deletion asks for; None where it leaves the choice to the kind."""
-
-    grace_s: int | None = None
-    propagation: str | None = None
-    """Foreground, Background or Orphan."""
-    uid: str | None = None
-    version: str | None = None
-    dry: bool = False
-
-
-@dataclass
-class Deleted:
-    entry: Entry
-    """The last state, or the present one where the object waits for its end."""
-    removed: bool
 
 
 @dataclass
@@ -60,15 +39,11 @@ class Cluster:
     usage: quotas.Usage = field(default_factory=quotas.Usage)
 
     def __post_init__(self) -> None:
+        self.deletions = Deletions(self.store, self.kinds)
         self.store.listeners.append(self.usage.follow)
 
-    # Reading that writes need.
-
     def entry(self, kind: Kind, namespace: str, name: str) -> Entry:
-        found = self.store.get(kind.address, (namespace, name))
-        if found is None:
-            raise errors.not_found(kind.plural, kind.group, name)
-        return found
+        return self.deletions.entry(kind, namespace, name)
 
     def _plain(self, kind: Kind, item: JsonObject) -> JsonObject:
         """An object as it is after decoding: no nulls where Go has none."""
@@ -80,10 +55,14 @@ class Cluster:
         rest = {k: v for k, v in plain.items() if k not in ("kind", "apiVersion", "metadata")}
         return {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata, **rest}
 
-    # Create.
-
     def create(
-        self, kind: Kind, namespace: str, item: JsonObject, *, dry: bool = False, strict: bool = False
+        self,
+        kind: Kind,
+        namespace: str,
+        item: JsonObject,
+        *,
+        dry: bool = False,
+        strict: bool = False,
     ) -> tuple[Entry, list[str]]:
         """Store a new object; also the unknown fields that were dropped."""
         item = self._plain(kind, item)
@@ -102,12 +81,14 @@ class Cluster:
         metadata["creationTimestamp"] = strategies.now()
         if wrong := name_errors(kind, metadata.get("name")):
             raise errors.invalid(kind.kind, kind.group, metadata.get("name", ""), wrong)
+        unknown, missing = schemas.read(kind, item)
         strategies.prepare_create(kind, item)
-        unknown = kind.custom.complete(item) if kind.custom is not None else []
+        if kind.custom is not None:
+            unknown = kind.custom.complete(item)
         if strict and unknown:
-            raise strict_refusal(kind, metadata["name"], unknown)
+            raise strict_refusal(kind, unknown)
         self._admit(kind, item)
-        self._check(kind, item, None)
+        self._check(kind, item, None, missing)
         if self.store.get(kind.address, (namespace, metadata["name"])) is not None:
             raise errors.already_exists(kind.plural, kind.group, metadata["name"])
         charge = quotas.charge(kind.address, item)
@@ -130,7 +111,10 @@ class Cluster:
         if found is None:
             raise errors.not_found("namespaces", "", namespace)
         if found.fields["status.phase"] == "Terminating":
-            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+            why = (
+                f"unable to create new content in namespace {namespace} because it is being "
+                "terminated"
+            )
             refusal = errors.forbidden(kind.plural, kind.group, name, why)
             cause = {
                 "reason": "NamespaceTerminating",
@@ -154,11 +138,16 @@ class Cluster:
                 spec["overhead"] = overhead
             scheduling = runtime_class.get("scheduling") or {}
             if scheduling.get("nodeSelector"):
-                spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **scheduling["nodeSelector"]}
+                spec["nodeSelector"] = {
+                    **(spec.get("nodeSelector") or {}),
+                    **scheduling["nodeSelector"],
+                }
             spec.setdefault("tolerations", []).extend(scheduling.get("tolerations") or [])
         pods.admit(item)
 
-    def _check(self, kind: Kind, item: JsonObject, old: JsonObject | None) -> None:
+    def _check(
+        self, kind: Kind, item: JsonObject, old: JsonObject | None, missing: list[FieldError]
+    ) -> None:
         try:
             found: list[FieldError] = strategies.errors(kind, item, old)
         except (AttributeError, TypeError, KeyError) as e:
@@ -166,6 +155,8 @@ class Cluster:
                 f"{kind.kind} in version {kind.version!r} cannot be handled as a {kind.kind}: "
                 f"json: cannot unmarshal: {e}"
             ) from e
+        known = {error.field for error in found}
+        found += [error for error in missing if error.field not in known]
         if found:
             raise errors.invalid(kind.kind, kind.group, item["metadata"].get("name", ""), found)
         if kind.address == PODS and old is None:
@@ -202,8 +193,6 @@ class Cluster:
         for kind in definitions.kinds_of(definition):
             self.kinds.add(kind)
 
-    # Update.
-
     def change(
         self,
         kind: Kind,
@@ -222,7 +211,7 @@ class Cluster:
         """
         entry = self.entry(kind, namespace, name)
         old = entry.item(kind)
-        item = self._plain(kind, changed(copy.deepcopy(old)))
+        item = self._plain(kind, changed(entry.item(kind)))
         self._preconditions(kind, name, item["metadata"], old["metadata"], patch)
         if "managedFields" in old["metadata"]:
             item["metadata"].setdefault("managedFields", old["metadata"]["managedFields"])
@@ -231,25 +220,26 @@ class Cluster:
                 item["metadata"][key] = old["metadata"][key]
             else:
                 item["metadata"].pop(key, None)
-        unknown: list[str] = []
+        unknown, missing = schemas.read(kind, item)
         if subresource == "status":
             item = strategies.prepare_status(kind, item, old)
         elif not subresource:
             strategies.prepare_update(kind, item, old)
         if kind.custom is not None:
             unknown = kind.custom.complete(item)
-            if strict and unknown:
-                raise strict_refusal(kind, name, unknown)
+        if strict and unknown:
+            raise strict_refusal(kind, unknown)
         self._finalizers(kind, name, item["metadata"], old["metadata"])
-        # Status writes are not held to what a spec may change: the spec is the old one.
-        self._check(kind, item, None if subresource == "binding" else old)
+        if kind.custom is not None or not subresource:
+            self._check(kind, item, old, missing)
+        # Else the spec is the old one, or changes as the subresource has it: a Pod is bound.
         if kind.generation and strategies.spec_of(kind, item) != strategies.spec_of(kind, old):
             item["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
         item["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
         if item == old:
             return entry, unknown
-        if _is_over(item, kind) and not dry:
-            return self._remove(kind, item), unknown
+        if is_over(item, kind) and not dry:
+            return self.deletions.remove(kind, item), unknown
         charge = entry.charge if subresource == "status" else quotas.charge(kind.address, item)
         return self._write(kind, item, charge, dry=dry), unknown
 
@@ -258,7 +248,8 @@ class Cluster:
     ) -> None:
         if given.get("name", name) != name:
             raise errors.bad_request(
-                f"the name of the object ({given['name']}) does not match the name on the URL ({name})"
+                f"the name of the object ({given['name']}) does not match the name on the URL "
+                f"({name})"
             )
         if given.get("uid") not in (None, "", present["uid"]):
             why = (
@@ -283,101 +274,10 @@ class Cluster:
             wrong = errors.forbidden_field("metadata.finalizers", why)
             raise errors.invalid(kind.kind, kind.group, name, [wrong])
 
-    # Delete.
-
     def delete(
         self, kind: Kind, namespace: str, name: str, options: DeleteOptions | None = None
     ) -> Deleted:
-        options = options or DeleteOptions()
-        entry = self.entry(kind, namespace, name)
-        item = entry.item(kind)
-        metadata = item["metadata"]
-        if options.uid not in (None, metadata["uid"]):
-            why = (
-                f"Precondition failed: UID in precondition: {options.uid}, "
-                f"UID in object meta: {metadata['uid']}"
-            )
-            raise errors.conflict(kind.plural, kind.group, name, why)
-        if options.version not in (None, metadata["resourceVersion"]):
-            why = (
-                f"Precondition failed: ResourceVersion in precondition: {options.version}, "
-                f"ResourceVersion in object meta: {metadata['resourceVersion']}"
-            )
-            raise errors.conflict(kind.plural, kind.group, name, why)
-        if options.dry:
-            return Deleted(entry, removed=False)
-        if kind.address == NAMESPACES:
-            return self._end_namespace(kind, item)
-        grace_s = self._grace(kind, item, options)
-        before = copy.deepcopy(metadata)
-        _note_propagation(metadata, options.propagation)
-        if grace_s > 0 or metadata.get("finalizers"):
-            self._mark(metadata, grace_s, kind)
-            if metadata == before:
-                return Deleted(entry, removed=False)
-            if kind.address == DEFINITIONS:
-                return self._end_definition(kind, item)
-            return Deleted(self.store.put(kind, item, entry.charge), removed=False)
-        return Deleted(self._remove(kind, item), removed=True)
-
-    def _grace(self, kind: Kind, item: JsonObject, options: DeleteOptions) -> int:
-        """Seconds that a Pod has for its end; none for what runs nowhere."""
-        if kind.address != PODS:
-            return 0
-        grace_s = options.grace_s
-        if grace_s is None:
-            grace_s = item["spec"].get("terminationGracePeriodSeconds", 30)
-        bound = item["spec"].get("nodeName")
-        over = (item.get("status") or {}).get("phase") in ("Succeeded", "Failed")
-        return max(grace_s, 0) if bound and not over else 0
-
-    def _mark(self, metadata: JsonObject, grace_s: int, kind: Kind) -> None:
-        """Note that an object is on its end; a later deletion can only bring it nearer."""
-        earlier = metadata.get("deletionGracePeriodSeconds")
-        if metadata.get("deletionTimestamp") and (earlier is None or earlier <= grace_s):
-            return
-        end = datetime.now(UTC) + timedelta(seconds=grace_s)
-        metadata["deletionTimestamp"] = end.strftime("%Y-%m-%dT%H:%M:%SZ")
-        metadata["deletionGracePeriodSeconds"] = grace_s
-        if kind.generation:
-            metadata["generation"] = metadata.get("generation", 0) + 1
-
-    def _remove(self, kind: Kind, item: JsonObject) -> Entry:
-        entry = self.store.remove(kind, item)
-        if kind.address == DEFINITIONS:
-            spec = item["spec"]
-            self.kinds.remove((spec["group"], spec["names"]["plural"]))
-        return entry
-
-    def _end_namespace(self, kind: Kind, item: JsonObject) -> Deleted:
-        """A namespace ends once whoever empties it takes `kubernetes` from its spec's finalizers."""
-        if not item["metadata"].get("deletionTimestamp"):
-            item["metadata"]["deletionTimestamp"] = strategies.now()
-            item["status"] = {**item.get("status", {}), "phase": "Terminating"}
-            if _is_over(item, kind):
-                return Deleted(self._remove(kind, item), removed=True)
-            return Deleted(self.store.put(kind, item), removed=False)
-        if _is_over(item, kind):
-            return Deleted(self._remove(kind, item), removed=True)
-        key = ("", item["metadata"]["name"])
-        return Deleted(self.store.bucket(NAMESPACES).entries[key], removed=False)
-
-    def _end_definition(self, kind: Kind, item: JsonObject) -> Deleted:
-        """The API server itself deletes the objects of a definition, and then the definition."""
-        spec = item["spec"]
-        entry = self.store.put(kind, item)
-        served = [k for k in self.kinds if k.address == (spec["group"], spec["names"]["plural"])]
-        for found in list(self.store.entries_of((spec["group"], spec["names"]["plural"]))):
-            if served:
-                self.delete(served[0], *found.key)
-        if any(True for _ in self.store.entries_of((spec["group"], spec["names"]["plural"]))):
-            return Deleted(entry, removed=False)
-        item["metadata"]["finalizers"] = [
-            name for name in item["metadata"].get("finalizers", []) if name != definitions.CLEANUP
-        ]
-        if item["metadata"]["finalizers"]:
-            return Deleted(self.store.put(kind, item), removed=False)
-        return Deleted(self._remove(kind, item), removed=True)
+        return self.deletions.delete(kind, namespace, name, options or DeleteOptions())
 
     def begin(self) -> None:
         """The namespaces that an API server makes at its first start."""
@@ -387,7 +287,7 @@ class Cluster:
                 self.create(kind, "", {"metadata": {"name": name}})
 
 
-def strict_refusal(kind: Kind, name: str, unknown: list[str]) -> ApiError:
+def strict_refusal(kind: Kind, unknown: list[str]) -> ApiError:
     listed = ", ".join(f'unknown field "{path}"' for path in unknown)
     return errors.bad_request(
         f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
@@ -401,27 +301,3 @@ def _without_nulls(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_nulls(v) for v in value]
     return value
-
-
-def _note_propagation(metadata: JsonObject, policy: str | None) -> None:
-    """Finalizers tell a collector what becomes of an object's dependents."""
-    if policy is None:
-        return
-    kept = [f for f in metadata.get("finalizers") or [] if f not in (FOREGROUND, ORPHAN)]
-    wanted = {"Foreground": [FOREGROUND], "Orphan": [ORPHAN]}.get(policy, [])
-    if kept + wanted:
-        metadata["finalizers"] = kept + wanted
-    else:
-        metadata.pop("finalizers", None)
-
-
-def _is_over(item: JsonObject, kind: Kind) -> bool:
-    """Whether nothing holds an object that is on its end."""
-    metadata = item["metadata"]
-    if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):
-        return False
-    if kind.address == NAMESPACES and (item.get("spec") or {}).get("finalizers"):
-        return False
-    return not metadata.get("deletionGracePeriodSeconds")
-
-

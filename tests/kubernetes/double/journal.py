@@ -52,7 +52,9 @@ class Journal:
         self._kept.clear()
         self._file = self._path.open("ab", buffering=0)
 
-    def write(self, address: Address, key: tuple[str, str], version: int, body: bytes | None) -> None:
+    def write(
+        self, address: Address, key: tuple[str, str], version: int, body: bytes | None
+    ) -> None:
         """Note one write; no body is a deletion."""
         if self._file is not None:
             self._file.write(_line(address, key, version, body))

@@ -24,7 +24,7 @@ class Column:
     description: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Kind:
     """One resource in one version, with what is known of it before any object is seen."""
 

@@ -19,11 +19,10 @@ def merge_patch(target: Any, patch: Any) -> Any:
     return merged
 
 
-def json_patch(target: Any, operations: Any) -> Any:
-    """RFC 6902 on a copy; 422 where an operation cannot be done or a `test` does not hold."""
+def json_patch(document: Any, operations: Any) -> Any:
+    """RFC 6902, in place; 422 where an operation cannot be done or a `test` does not hold."""
     if not isinstance(operations, list):
         raise bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
-    document = copy.deepcopy(target)
     for operation in operations:
         if not isinstance(operation, dict) or not isinstance(operation.get("path"), str):
             raise bad_request(f"a JSON patch has operations with a path; got {operation!r}")

@@ -5,7 +5,7 @@ A label selector is requirements joined by commas: `a=b`, `a==b`, `a!=b`, `a in 
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tests.kubernetes.double.errors import bad_request
@@ -20,7 +20,6 @@ _PAIR = re.compile(r"(?P<key>[^\s!=<>]+)\s*(?P<operator>==|=|!=|>|<)\s*(?P<value
 _THERE = re.compile(r"(?P<not>!?)\s*(?P<key>[^\s!=<>(),]+)")
 
 Labels = Mapping[str, str]
-Matches = Callable[[Labels], bool]
 
 
 class Requirement(NamedTuple):
@@ -124,8 +123,8 @@ def parse_fields(text: str, known: frozenset[str], kind: str) -> list[FieldRequi
 class Selector(NamedTuple):
     """What a list, watch or deletecollection asks for."""
 
-    labels: list[Requirement] = []
-    fields: list[FieldRequirement] = []
+    labels: Sequence[Requirement] = ()
+    fields: Sequence[FieldRequirement] = ()
 
     def takes(self, labels: Labels, fields: Labels) -> bool:
         return all(r.holds(labels) for r in self.labels) and all(

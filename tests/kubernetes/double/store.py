@@ -54,7 +54,7 @@ def _text_at(item: JsonObject, path: str) -> str:
 
 
 class Event:
-    """A write: what was there, what is. A deleted object's last state has the deletion's version."""
+    """A write: what was there, what is. Of a deleted object that is its last state."""
 
     __slots__ = ("_lines", "key", "new", "old", "removed", "version")
 

@@ -138,5 +138,3 @@ def _ordered(items: list, order: list | None, key: str | None) -> list:
         return names.index(name) if name in names else len(names)
 
     return sorted(items, key=place)
-
-

@@ -18,7 +18,9 @@ def definition_errors(item: JsonObject) -> list[FieldError]:
         for field in ("group", "scope", "versions", "names")
         if not spec.get(field)
     ]
-    found += [required(f"spec.names.{field}") for field in ("plural", "kind") if not names.get(field)]
+    found += [
+        required(f"spec.names.{field}") for field in ("plural", "kind") if not names.get(field)
+    ]
     if found:
         return found
     expected = f"{names['plural']}.{spec['group']}"

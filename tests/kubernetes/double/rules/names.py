@@ -83,7 +83,9 @@ def metadata_errors(kind: Kind, item: JsonObject) -> list[FieldError]:
     for at, owner in enumerate(metadata.get("ownerReferences") or []):
         for key in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(key):
-                found.append(bad_value(f"metadata.ownerReferences[{at}].{key}", "", "must not be empty"))
+                found.append(
+                    bad_value(f"metadata.ownerReferences[{at}].{key}", "", "must not be empty")
+                )
     controllers = [o for o in metadata.get("ownerReferences") or [] if o.get("controller")]
     if len(controllers) > 1:
         why = "Only one reference can have Controller set to true"
@@ -103,7 +105,8 @@ def qualified_errors(pairs: Any, field: str, *, values: bool) -> list[FieldError
             why = (
                 "name part must consist of alphanumeric characters, '-', '_' or '.', and must "
                 "start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or "
-                "'123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+                "'123-abc', regex used for validation is "
+                "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
             )
             found.append(bad_value(field, key, why))
         elif values and isinstance(value, str):

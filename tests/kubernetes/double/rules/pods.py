@@ -18,7 +18,7 @@ from tests.kubernetes.double.rules.quantities import parse_quantity
 
 CONTAINERS = ("initContainers", "containers")
 _TOLERATED_S = 300
-"""How long every Pod tolerates a node that is not ready or unreachable (DefaultTolerationSeconds)."""
+"""How long every Pod tolerates a lost node, by the admission plugin DefaultTolerationSeconds."""
 _MUTABLE = (
     "pod updates may not change fields other than `spec.containers[*].image`,"
     "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
@@ -88,7 +88,10 @@ def admit(pod: JsonObject) -> None:
     """What admission adds: tolerations of nodes that are lost."""
     tolerations = pod["spec"].setdefault("tolerations", [])
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
-        if not any(t.get("key") in (key, None) and t.get("effect") in ("NoExecute", None) for t in tolerations):
+        if not any(
+            t.get("key") in (key, None) and t.get("effect") in ("NoExecute", None)
+            for t in tolerations
+        ):
             tolerations.append(
                 {
                     "key": key,
@@ -111,6 +114,16 @@ def qos_class(spec: JsonObject) -> str:
             if parse_quantity(requests.get(name, limits[name])) != parse_quantity(limits[name]):
                 return "Burstable"
     return "Guaranteed"
+
+
+def complete_status(status: JsonObject) -> None:
+    """Empty values that the API server writes where a kubelet wrote none."""
+    for group in ("initContainerStatuses", "containerStatuses"):
+        for state in status.get(group) or []:
+            _each_default(state, ready=False, restartCount=0, image="", imageID="")
+            for name in ("state", "lastState"):
+                if terminated := (state.get(name) or {}).get("terminated"):
+                    _each_default(terminated, exitCode=0)
 
 
 def pod_errors(pod: JsonObject) -> list[FieldError]:
@@ -158,7 +171,10 @@ def _toleration_errors(toleration: JsonObject, field: str, found: list[FieldErro
         why = "value must be empty when `operator` is 'Exists'"
         found.append(bad_value(f"{field}.operator", toleration["value"], why))
     if not toleration.get("key") and operator != "Exists":
-        why = "operator must be Exists when `key` is empty, which means \"match all values and all keys\""
+        why = (
+            "operator must be Exists when `key` is empty, which means "
+            '"match all values and all keys"'
+        )
         found.append(bad_value(f"{field}.operator", operator, why))
     effects = ["NoSchedule", "PreferNoSchedule", "NoExecute"]
     if toleration.get("effect") and toleration["effect"] not in effects:
@@ -206,7 +222,9 @@ def _container_errors(
     if not container.get("image"):
         found.append(required(f"{field}.image"))
     if container.get("imagePullPolicy") not in (allowed := ["Always", "IfNotPresent", "Never"]):
-        found.append(unsupported(f"{field}.imagePullPolicy", container.get("imagePullPolicy"), allowed))
+        found.append(
+            unsupported(f"{field}.imagePullPolicy", container.get("imagePullPolicy"), allowed)
+        )
     mounted: set[str] = set()
     for at, mount in enumerate(container.get("volumeMounts") or []):
         below = f"{field}.volumeMounts[{at}]"
@@ -254,7 +272,10 @@ def update_errors(new: JsonObject, old: JsonObject) -> list[FieldError]:
             container["image"] = known["image"]
             container["imagePullPolicy"] = known.get("imagePullPolicy")
             known.setdefault("imagePullPolicy", None)
-    deadline, earlier = changed.pop("activeDeadlineSeconds", None), was.pop("activeDeadlineSeconds", None)
+    deadline, earlier = (
+        changed.pop("activeDeadlineSeconds", None),
+        was.pop("activeDeadlineSeconds", None),
+    )
     if earlier is not None and (deadline is None or deadline > earlier):
         why = "must be less than or equal to previous value"
         found.append(bad_value("spec.activeDeadlineSeconds", deadline, why))

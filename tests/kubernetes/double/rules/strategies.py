@@ -125,6 +125,8 @@ def prepare_status(kind: Kind, item: JsonObject, old: JsonObject) -> JsonObject:
     result = {**old, "status": item.get("status")}
     if result["status"] is None:
         del result["status"]
+    if kind.address == PODS:
+        pods.complete_status(result.get("status") or {})
     if kind.custom is None:
         changed = item["metadata"]
         metadata = {k: v for k, v in old["metadata"].items() if k not in ("labels", "annotations")}
@@ -211,5 +213,3 @@ def _deployment_errors(item: JsonObject) -> list[FieldError]:
         found.append(bad_value("spec.template.metadata.labels", str(labels), why))
     below = pods.pod_errors({"spec": template.get("spec")})
     return found + [FieldError(e.reason, f"spec.template.{e.field}", e.message) for e in below]
-
-

@@ -42,9 +42,9 @@ def _validating(node: JsonObject) -> JsonObject:
     """The JSON Schema of one node."""
     schema: JsonObject = {key: node[key] for key in _COPIED if key in node}
     for side in ("Minimum", "Maximum"):  # draft 4 says them as booleans beside the bound
-        if isinstance(schema.get(f"exclusive{side}"), bool):
-            if schema.pop(f"exclusive{side}"):
-                schema[f"exclusive{side}"] = schema.pop(side.lower())
+        exclusive = f"exclusive{side}"
+        if isinstance(schema.get(exclusive), bool) and schema.pop(exclusive):
+            schema[exclusive] = schema.pop(side.lower())
     if node.get("format") in _FORMATS:
         schema["format"] = node["format"]
     if node.get("x-kubernetes-int-or-string"):
@@ -80,7 +80,7 @@ class Structural:
 
     def __init__(self, schema: JsonObject, title: str) -> None:
         self.schema = schema
-        root = {k: v for k, v in _validating(schema).items()}
+        root = _validating(schema)
         properties = {k: v for k, v in root.get("properties", {}).items() if k not in _BELOW_ROOT}
         self._validator = jsonschema_rs.validator_for(
             {**root, "properties": properties}, validate_formats=True
@@ -88,7 +88,9 @@ class Structural:
         self._rules = list(_rules(schema, []))
         for path, rule in self._rules:
             if not _NEVER_CHANGES.fullmatch(" ".join(rule["rule"].split())):
-                log.warning("%s: no CEL is evaluated here, skipped at %s: %s", title, path, rule["rule"])
+                log.warning(
+                    "%s: no CEL is evaluated here, skipped at %s: %s", title, path, rule["rule"]
+                )
 
     def complete(self, item: JsonObject) -> list[str]:
         """Prune and default `item` in place; the paths of what was unknown."""
@@ -161,18 +163,24 @@ def _field_error(error: Any) -> FieldError:
     if kind == "ValidationErrorKind_Required" or kind == "Required":
         return required(path_text([*parts, error.kind.property]))
     field = path_text(parts) or "<nil>"
-    value = error.instance if isinstance(error.instance, str | int | float | bool) else _type_of(error.instance)
+    value = (
+        error.instance
+        if isinstance(error.instance, str | int | float | bool)
+        else type_of(error.instance)
+    )
     if kind == "Enum":
         return unsupported(field, value, [str(option) for option in error.kind.options])
     if kind == "Type":
         types = [t for t in error.kind.types if t != "null"]
         kinds = " or ".join(sorted(types))
-        why = f'{field} in body must be of type {kinds}: "{_type_of(error.instance)}"'
-        return FieldError("FieldValueTypeInvalid", field, f'Invalid value: "{_type_of(error.instance)}": {why}')
+        why = f'{field} in body must be of type {kinds}: "{type_of(error.instance)}"'
+        return FieldError(
+            "FieldValueTypeInvalid", field, f'Invalid value: "{type_of(error.instance)}": {why}'
+        )
     return bad_value(field, value, f"{field} in body: {error.message}")
 
 
-def _type_of(value: Any) -> str:
+def type_of(value: Any) -> str:
     names = {dict: "object", list: "array", str: "string", bool: "boolean", int: "integer"}
     return "null" if value is None else names.get(type(value), "number")
 
@@ -221,7 +229,7 @@ def _changed(path: str, rule: JsonObject, item: JsonObject, old: JsonObject) -> 
     if new == was:
         return []
     text = rule.get("message") or f"failed rule: {rule['rule']}"
-    return [bad_value(path, _type_of(_at(item, path)), text)]
+    return [bad_value(path, type_of(_at(item, path)), text)]
 
 
 def _at(item: Any, path: str) -> Any:

@@ -107,11 +107,12 @@ class Double:
         app = web.Application(client_max_size=MOST_BODY_BYTES)
         app.router.add_route("*", "/{path:.*}", self._handle)
         # A watch whose client is gone ends at once, not at the next event.
-        self._runner = web.AppRunner(app, handler_cancellation=True, access_log=None)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.settings.port, backlog=4096)
+        runner = web.AppRunner(app, handler_cancellation=True, access_log=None)
+        self._runner = runner
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", self.settings.port, backlog=4096)
         await site.start()
-        self.port = self._runner.addresses[0][1]
+        self.port = runner.addresses[0][1]
         self._bookmarks = asyncio.create_task(self._bookmark())
 
     async def close(self) -> None:
@@ -264,7 +265,13 @@ def exec_again(port: int) -> Callable[[float], None]:
     """A restart: this process becomes a new server on the same port; all its sockets close."""
 
     def restart(down_s: float) -> None:
-        words = [*_without(sys.argv[1:], "--port", "--wait"), "--port", str(port), "--wait", str(down_s)]
+        words = [
+            *_without(sys.argv[1:], "--port", "--wait"),
+            "--port",
+            str(port),
+            "--wait",
+            str(down_s),
+        ]
         os.execv(sys.executable, [sys.executable, "-m", "tests.kubernetes.double", *words])
 
     return restart

@@ -86,7 +86,9 @@ class Faults:
         if not isinstance(asked, dict) or set(asked) - known:
             raise ValueError(f"a fault is an object of {sorted(known)}, got {asked!r}"[:500])
         if asked.get("kind") not in (*AT_ONCE, *ON_REQUESTS):
-            raise ValueError(f"kind must be one of {[*AT_ONCE, *ON_REQUESTS]}, got {asked.get('kind')!r}")
+            raise ValueError(
+                f"kind must be one of {[*AT_ONCE, *ON_REQUESTS]}, got {asked.get('kind')!r}"
+            )
         fault = Fault(**asked, number=next(self._numbers))
         self.listed.append(fault)
         return fault

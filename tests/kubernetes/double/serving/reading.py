@@ -63,7 +63,9 @@ class Reading:
                 metadata["remainingItemCount"] = len(rest)
         if wants_table(request):
             return json_response(Table(kind, query).of(entries, version, metadata))
-        return web.Response(body=list_body(kind, entries, metadata), content_type="application/json")
+        return web.Response(
+            body=list_body(kind, entries, metadata), content_type="application/json"
+        )
 
     def _present(self, query: Any, kind: Kind, namespace: str | None) -> tuple[int, list[Entry]]:
         store = self.cluster.store
@@ -147,9 +149,7 @@ class Reading:
             request.transport.abort()  # a lost connection, no clean end
         return response
 
-    async def _send(
-        self, watcher: Watcher, response: web.StreamResponse, timeout_s: float
-    ) -> None:
+    async def _send(self, watcher: Watcher, response: web.StreamResponse, timeout_s: float) -> None:
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout_s
         while (left := until - loop.time()) > 0:
@@ -166,7 +166,7 @@ class Reading:
         initial = query.get("sendInitialEvents")
         if initial in ("1", "true"):
             if query.get("resourceVersionMatch") != "NotOlderThan":
-                why = 'sendInitialEvents requires setting resourceVersionMatch to NotOlderThan'
+                why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
                 wrong = errors.forbidden_field("sendInitialEvents", why)
                 raise errors.invalid("ListOptions", "meta.k8s.io", "", [wrong])
             self._reached(version)

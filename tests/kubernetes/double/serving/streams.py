@@ -179,10 +179,10 @@ class Streams:
         raise asyncio.CancelledError  # nothing more is to be answered on this connection
 
     async def _log(self, request: web.Request, url: str) -> web.StreamResponse:
-        if self._session is None:
-            self._session = ClientSession()
+        session = self._session or ClientSession()
+        self._session = session
         query = {k: v for k, v in request.query.items() if k != "container"}
-        async with self._session.get(url, params=query) as answer:
+        async with session.get(url, params=query) as answer:
             response = web.StreamResponse(status=answer.status)
             response.content_type = answer.content_type
             await response.prepare(request)
@@ -236,7 +236,9 @@ def _as_numbers(pairs: list[str]) -> list[str]:
 
 def _only_container(pod: JsonObject) -> str:
     containers = pod["spec"]["containers"]
-    noted = (pod["metadata"].get("annotations") or {}).get("kubectl.kubernetes.io/default-container")
+    noted = (pod["metadata"].get("annotations") or {}).get(
+        "kubectl.kubernetes.io/default-container"
+    )
     if noted:
         return noted
     if len(containers) > 1:

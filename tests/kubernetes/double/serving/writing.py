@@ -7,7 +7,8 @@ from aiohttp import web
 
 from tests.kubernetes.double import errors
 from tests.kubernetes.double.applying import apply
-from tests.kubernetes.double.cluster import Cluster, DeleteOptions
+from tests.kubernetes.double.cluster import Cluster
+from tests.kubernetes.double.deleting import DeleteOptions
 from tests.kubernetes.double.errors import JsonObject
 from tests.kubernetes.double.kinds import Kind
 from tests.kubernetes.double.patches import json_patch, merge_patch
@@ -119,7 +120,9 @@ class Writing:
             errors.success(name=name, group=group, kind=kind.plural, uid=done.entry.uid)
         )
 
-    async def deletecollection(self, request: web.Request, kind: Kind, asked: Asked) -> web.Response:
+    async def deletecollection(
+        self, request: web.Request, kind: Kind, asked: Asked
+    ) -> web.Response:
         options = options_of(await body_of(request), request.query)
         selector: Selector = selector_of(request.query, kind)
         store = self.cluster.store
