@@ -46,6 +46,9 @@ class ClusterProxy(NamedTuple):
     key: bytes
     """With which passes are written."""
 
+    def __repr__(self) -> str:
+        return f"ClusterProxy(address={self.address!r})"
+
     def first_line(self, name: str, hosts: Sequence[str]) -> str:
         """What the forwarder of this server's sandbox says first. ConfigError where it cannot be
         written."""

@@ -170,7 +170,7 @@ def test_rights_are_named_one_by_one_and_those_of_the_cluster_only_look_at_runti
     for rule in (*role["rules"], *wide["rules"]):
         assert "*" not in (*rule["apiGroups"], *rule["resources"], *rule["verbs"])
     assert wide["rules"] == [
-        {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"], "verbs": ["get", "list"]}
+        {"apiGroups": ["node.k8s.io"], "resources": ["runtimeclasses"], "verbs": ["list"]}
     ]
     rights = {
         resource: set(rule["verbs"]) for rule in role["rules"] for resource in rule["resources"]
