@@ -146,9 +146,11 @@ class NodeLifecycle:
 
     async def _evict(self, node: str) -> float | None:
         """Say that the Pods are not ready, and delete those that have waited long enough."""
-        silent_s = time.monotonic() - self._unreachable[node]
         waits: list[float] = []
         for pod in self._on(node):
+            if (since := self._unreachable.get(node)) is None:
+                return None  # it has come back meanwhile
+            silent_s = time.monotonic() - since
             if finished(pod):
                 continue
             allowed = None if deleting(pod) else self._tolerates_s(pod, node)
