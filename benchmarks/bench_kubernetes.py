@@ -32,6 +32,8 @@ from tests.kubernetes.players.real.host import unable
 from tests.kubernetes.staging import Stage, staged
 
 NODE_PODS = 512
+STREAMS_OF_ONE = 5000
+"""Held by one process of the double, which needs two descriptors for each."""
 PINGS = 200
 
 
@@ -43,7 +45,7 @@ def main() -> None:
     parser.add_argument("--faults", action="store_true")
     options = parser.parse_args()
     nodes = f"simulated={-(-options.count // NODE_PODS) + 2}"
-    with staged(nodes=nodes) as stage:
+    with staged(nodes=nodes, stream_workers=options.count // STREAMS_OF_ONE) as stage:
         hold(stage, options.count, options.at_once, options.warm)
     real = unable()
     with staged(nodes="simulated=2" if real else "real=1,simulated=2") as stage:
