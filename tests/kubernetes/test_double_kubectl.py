@@ -54,8 +54,8 @@ class Kubectl:
         return (err if fails else out).decode()
 
     def file(self, *items: object) -> str:
-        path = self.folder / "objects.json"
-        path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+        path = self.folder / "objects.yaml"
+        path.write_text("".join(f"---\n{json.dumps(item)}\n" for item in items))
         return str(path)
 
 
