@@ -3,6 +3,7 @@ frames hold, and logs come from there; who asks wrongly is told so before any up
 
 import asyncio
 import os
+from typing import Any
 
 import aiohttp
 import pytest
@@ -139,7 +140,7 @@ def test_the_clients_own_exec_reads_what_the_node_says() -> None:
             configuration = Configuration(host=ask.url)
             async with WsApiClient(configuration=configuration) as client:
                 core = CoreV1Api(client)
-                opening = await core.connect_get_namespaced_pod_exec_without_preload_content(
+                opening: Any = await core.connect_get_namespaced_pod_exec_without_preload_content(
                     "p", "default", command=["cat"], stdin=True, stdout=True
                 )
                 async with opening as socket:
