@@ -13,7 +13,7 @@ TORCH ?= cpu
 MARKS := not gpu and not network and not cluster and not scale
 NPM_SERVERS := @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31
 
-.PHONY: help setup setup-all system npm-servers chromium demo test test-fast test-exports proof check format bench \
+.PHONY: help setup setup-all system npm-servers chromium demo test test-fast test-exports test-kubernetes proof check format bench \
   ablations settings index serve lock clean
 
 # Install this checkout with the extras $(1), as constraints.txt has their versions.
@@ -76,6 +76,9 @@ test-exports: setup-all ## exports read by other projects' own code, each in an 
 	@links="$$($(PYTHON) -m pip config get global.find-links 2>/dev/null || true)"; \
 	  [ -z "$$links" ] || export UV_FIND_LINKS="$$links"; \
 	  $(BIN)/python -m tests.synth.exports.targets.run $(ARGS)
+
+test-kubernetes: setup-all ## sandboxes on Kubernetes: the server of SYNTH_TEST_KUBECONFIG, or a double
+	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not scale" tests/kubernetes $(ARGS)
 
 chromium: # the browser that page tests drive; they skip without it
 	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 -o -n "$(SYNTH_INSTALL_SYSTEM)" ]; then \

@@ -33,7 +33,8 @@ ROOMS = {
         ".",
     ],
     "sandboxes": [
-        *("inside/hooks", "inside", "core/agent", "core", "local", "lending", "mcp/protocol"),
+        *("inside/hooks", "inside", "core/agent", "core", "local"),
+        *("kubernetes/api", "kubernetes", "egress", "lending", "mcp/protocol"),
         *("mcp/packages", "mcp/domains", "mcp", "code", "installing", "bench", "."),
     ],
     "offline_llm": [

@@ -15,6 +15,7 @@ from flows.runtime.settings import data_root, flow_addresses, flow_keys
 from records.errors import ConfigError
 from records.sources.stored_files import is_remote
 from sandboxes.installing.client_files import is_server_file, servers_in
+from sandboxes.lending.places import SandboxesConfig
 from sandboxes.mcp.joining import files_joined, programs_of
 from sandboxes.mcp.servers import ServerConfig
 from synth.engine.context import ConfigT
@@ -76,10 +77,30 @@ def check_parameters(config: JobConfig, dataset: str) -> None:
             "hooks of gates are programs, which a flow that is started from the UI does not run; "
             "use `synth rephrase`"
         )
+    if isinstance(config, JudgedConfig):
+        _check_cluster(config.sandboxes)
     if getattr(config, "extensions", ()):
         raise ConfigError(
             "extensions are programs, which a flow that is started from the UI does not run; use "
             "`synth run`"
+        )
+
+
+def _check_cluster(sandboxes: SandboxesConfig) -> None:
+    """A kubeconfig may name programs that log in, and a variable's value opens the proxy."""
+    settings = sandboxes.kubernetes
+    if settings.kubeconfig is not None:
+        raise ConfigError(
+            f"sandboxes.kubernetes.kubeconfig = {settings.kubeconfig!r}: a kubeconfig can start "
+            "programs, so a flow that is started from the UI uses that of where flows are served; "
+            "leave the setting out"
+        )
+    variable = settings.egress_key_env
+    if settings.egress_proxy is not None and variable not in flow_keys():
+        raise ConfigError(
+            f"sandboxes.kubernetes.egress_key_env = {variable!r} is not among the keys that flows "
+            "started from the UI may use; name it in SYNTH_FLOW_KEYS (commas between) where the "
+            "flows are served"
         )
 
 

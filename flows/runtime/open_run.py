@@ -83,13 +83,28 @@ async def open_run(
     and answered in this process, so in all of a run with one worker, but for its probe.
 
     Raises ConfigError before any work: a dataset held by another run, a folder that is no
-    dataset, an endpoint that cannot do its role; PendingError at the end, where items were tried in
-    vain for what is around them.
+    dataset, an endpoint that cannot do its role, a cluster that cannot hold the run's sandboxes;
+    PendingError at the end, where items were tried in vain for what is around them.
     """
+    async with (
+        config.sandboxes_in_use(),
+        _opened(config, dataset, command, retry_failed, on_exchange) as run,
+    ):
+        yield run
+
+
+@asynccontextmanager
+async def _opened(
+    config: ConfigT,
+    dataset: str,
+    command: str,
+    retry_failed: bool,
+    on_exchange: Callable[[Exchange], None] | None,
+) -> AsyncIterator[Run[ConfigT]]:
     if isinstance(config, RunConfig):
         await install_servers(config, say=log.info)
     _check(config)  # before a folder is made for a run that cannot be
-    live = live_servers()
+    live = config.live_sandboxes(live_servers() or machine_live())
     progress = StageProgress()
     invocation_id = uuid.uuid4().hex[:12]
     with (
@@ -145,7 +160,7 @@ async def open_run(
             _write_event(run, command, "started", "running", "", probed)
             token = _current.set(run)
             try:
-                processes = LocalProcesses(run, live_servers=live or machine_live())
+                processes = LocalProcesses(run, live_servers=live)
                 async with processes as run.executor:
                     yield run
                     run.require_all()

@@ -35,6 +35,7 @@ from sandboxes.core.programs import last_words, program
 from sandboxes.core.sandbox import ExecResult, Sandbox
 from sandboxes.core.template import WORKSPACE, Limits, SandboxTemplate
 from sandboxes.lending.leases import lease
+from sandboxes.local import backend as local
 
 FETCH = Path(__file__).parents[1] / "inside" / "fetch_sdist.py"
 INSTALL = Path(__file__).parents[1] / "inside" / "install_wheels.py"
@@ -213,9 +214,10 @@ def refuse_hidden(project: Project) -> None:
 
 @asynccontextmanager
 async def machine(what: str) -> AsyncIterator[Sandbox]:
-    """A sandbox with network. ConfigError where what is done in it is too much for it."""
+    """A sandbox with the network of this machine. ConfigError where what is done in it is too much
+    for it."""
     try:
-        async with lease(MACHINE) as sandbox:
+        async with local.lease(MACHINE) as sandbox:
             yield sandbox
     except ItemError as error:
         raise ConfigError(f"{what} ended its sandbox: {error}") from error

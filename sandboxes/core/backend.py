@@ -22,6 +22,8 @@ class Capability(StrEnum):
     """Show files and folders of this machine (`SandboxTemplate.binds`)."""
     NETWORK = "network"
     """Share a network (`SandboxTemplate.network`)."""
+    EGRESS = "egress"
+    """Let a sandbox connect to the egress proxy of its cluster (`SandboxTemplate.egress`)."""
     SNAPSHOTS = "snapshots"
     """`Sandbox.snapshot`, and `Backend.create` from one."""
     RECYCLING = "recycling"

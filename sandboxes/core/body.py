@@ -18,6 +18,23 @@ class ProgramEndedError(ItemError):
         super().__init__("sandbox_ended", detail)
 
 
+class InfrastructureError(TransientError):
+    """A sandbox is not there, or no more, for what is around it: a node, a network, a quota.
+
+    It says nothing about the program in it, which is tried again in a fresh one.
+    """
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        """A short snake_case word that accounts group by."""
+
+
+class BackpressureError(InfrastructureError):
+    """There is no room for another sandbox just now: a quota, no node with room, a throttled
+    server."""
+
+
 PROGRAMS_DOING = {
     OUTRUN: "it started processes faster than they could be killed",
     UNDYING: "it had processes that could not be killed",

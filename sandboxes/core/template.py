@@ -90,7 +90,7 @@ class SandboxTemplate(Config):
     lent again stands in `sandboxes.local.clean`."""
 
     NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"recycle"})
-    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({"programs": {}})
+    ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({"programs": {}, "egress": False})
 
     binds: tuple[Bind, ...] = ()
     """Beside /usr, which is always there. Never a home, the checkout or a dataset."""
@@ -125,6 +125,10 @@ class SandboxTemplate(Config):
     """Share this machine's network, loopback and abstract sockets included. Only to fetch from a
     package index: nothing of the caller's is shown to such a sandbox, so that none can leave, and
     no code of a package should run in it."""
+
+    egress: bool = False
+    """On a cluster: let the sandbox connect to the egress proxy there, and to nothing else. On this
+    machine the proxy's socket is bound instead."""
 
     recycle: bool = True
     """Whether a pool may lend the sandbox again once it is proved clean; else it is replaced."""

@@ -19,7 +19,7 @@ from sandboxes.core.sandbox import Sandbox
 from sandboxes.installing.machine import InstalledTree
 from sandboxes.installing.node import install_node
 from sandboxes.installing.python import install_python
-from sandboxes.lending.leases import available
+from sandboxes.local.backend import unavailable
 from sandboxes.mcp.launch import with_packages
 from sandboxes.mcp.packages.kept import keeping, kept_packages, one_at_a_time
 from sandboxes.mcp.packages.requested import ServerPackages
@@ -53,8 +53,11 @@ async def installed(
 
 
 async def _install(packages: ServerPackages, say: Callable[[str], None]) -> None:
-    if (reason := available()) is not None:
-        raise ConfigError(f"packages are only ever installed in a sandbox: {reason}")
+    if (reason := unavailable()) is not None:
+        raise ConfigError(
+            "packages are only ever installed in a sandbox of this machine, wherever the server "
+            f"runs then: {reason}"
+        )
     with ExitStack() as stack:
         waiting = asyncio.to_thread(stack.enter_context, one_at_a_time(packages))
         await waiting

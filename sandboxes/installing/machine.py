@@ -1,4 +1,7 @@
-"""The sandbox in which packages are installed, and what is told of an installation that fails."""
+"""The sandbox in which packages are installed, and what is told of an installation that fails.
+
+It is one of this machine, also for servers that run elsewhere: what is installed is kept here.
+"""
 
 import re
 from collections.abc import AsyncIterator, Callable
@@ -10,10 +13,10 @@ from records.errors import ConfigError
 from sandboxes.core.network import AUTHORITIES
 from sandboxes.core.sandbox import ExecResult, Sandbox
 from sandboxes.core.template import WORKSPACE, Bind, Limits, SandboxTemplate
+from sandboxes.egress.forwarding import reaching, start_forwarder
+from sandboxes.egress.proxy import Egress, open_egress
 from sandboxes.installing.sources import HOSTS, IndexSources
-from sandboxes.lending.leases import lease
-from sandboxes.mcp.egress import Egress, open_egress
-from sandboxes.mcp.forwarding import reaching, start_forwarder
+from sandboxes.local.backend import lease
 from sandboxes.mcp.packages.kept import PackageLock
 
 INSTALLER = SandboxTemplate(

@@ -14,9 +14,9 @@ from records.errors import ConfigError, ItemError
 from sandboxes.core.programs import last_words
 from sandboxes.core.sandbox import ExecResult, Sandbox
 from sandboxes.core.template import WORKSPACE, Bind
+from sandboxes.egress.forwarding import PROXY
 from sandboxes.installing.machine import InstalledTree, Installer, installer
 from sandboxes.installing.npm_settings import npm_program, npm_sources
-from sandboxes.mcp.forwarding import PROXY
 from sandboxes.mcp.launch import node_program
 from sandboxes.mcp.packages.kept import PackageLock
 from sandboxes.mcp.packages.requested import node_name

@@ -13,9 +13,9 @@ from sandboxes.core.programs import last_words, program
 from sandboxes.core.python_env import VERSION
 from sandboxes.core.sandbox import ExecResult, Sandbox
 from sandboxes.core.template import WORKSPACE
+from sandboxes.egress.forwarding import PROXY
 from sandboxes.installing.machine import InstalledTree, Installer, installer
 from sandboxes.installing.pip_settings import pip_sources
-from sandboxes.mcp.forwarding import PROXY
 from sandboxes.mcp.packages.kept import PackageLock, site_below
 from sandboxes.mcp.packages.requested import normal_name
 

@@ -10,7 +10,7 @@ from urllib import request
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from records.errors import ConfigError
-from sandboxes.mcp.egress import Egress, UpstreamProxy
+from sandboxes.egress.proxy import Egress, UpstreamProxy
 from sandboxes.mcp.secret_values import Redactor
 
 HOSTS = "SYNTH_PACKAGE_HOSTS"

@@ -36,4 +36,7 @@ class PoolSettings(Config):
     """Wall clock of a lease; then its sandbox is ended under its holder."""
 
     starts_per_s: float = Field(default=50.0, gt=0)
-    """Starts in the long run; twice as many as there are cores go on at once."""
+    """Starts in the long run."""
+
+    starts_at_once: int = Field(default_factory=lambda: 2 * cores(), ge=1)
+    """Starts that go on at the same time: on this machine they take its cores."""

@@ -29,7 +29,7 @@ from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.lending import leases
 from sandboxes.lending.accounts import Accounts, Death, Ending
-from sandboxes.lending.capacity import PoolSettings, cores
+from sandboxes.lending.capacity import PoolSettings
 
 log = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ class Pool:
         self._slots = asyncio.Semaphore(self.settings.live)
         self._used = 0
         """Slots taken: leases, starts and cleanings. Slots and idle ones together are `live`."""
-        self._starting = asyncio.Semaphore(2 * cores())
+        self._starting = asyncio.Semaphore(self.settings.starts_at_once)
         self._next_start = 0.0
         self._idle: defaultdict[str, list[Sandbox]] = defaultdict(list)
         self._minimum: dict[str, tuple[SandboxTemplate, int]] = {}

@@ -54,7 +54,7 @@ class LocalBackend:
     """See `sandboxes.core.backend.Backend`. `without` leaves out walls, for the attack suite."""
 
     name = "local"
-    capabilities: Set[Capability] = frozenset(Capability)
+    capabilities: Set[Capability] = frozenset(Capability) - {Capability.EGRESS}
 
     def __init__(self, without: Set[Protection] = NOTHING) -> None:
         self._without = without
@@ -171,6 +171,10 @@ def check_machine(template: SandboxTemplate) -> None:
         raise ConfigError(f"no sandbox can run here: {reason}")
     if (missing := unenforced()) and template.limits.strict:
         raise ConfigError(f"limits.strict: this machine cannot wholly enforce {missing}")
+    if template.egress:
+        raise ConfigError(
+            "sandboxes of local cannot do this: egress (the proxy's socket is bound instead)"
+        )
 
 
 @cache

@@ -12,6 +12,7 @@ from records.errors import ConfigError
 from sandboxes.core import python_env
 from sandboxes.core.template import BASE_ENV, Bind, SandboxTemplate
 from sandboxes.core.workspace_files import files_of
+from sandboxes.lending import leases
 from sandboxes.mcp.joining import JOINS, joined_server
 from sandboxes.mcp.packages.invocations import invocation_of
 from sandboxes.mcp.packages.kept import kept_packages, program_of
@@ -177,6 +178,17 @@ def name_of(path: str) -> str:
     return name if name[:1].isalpha() else f"server_{name}"
 
 
+def check_way_out(config: ServerConfig) -> None:
+    """ConfigError for a server that declares hosts where sandboxes have no way to them."""
+    place = leases.place_in_use()
+    if config.hosts and place.proxy is None and place.backend.name != leases.HERE.backend.name:
+        raise ConfigError(
+            f"server {config.name} declares hosts ({', '.join(config.hosts)}), and sandboxes of "
+            f"{place.backend.name} have no way to them: name the egress proxy of the cluster in "
+            "sandboxes.kubernetes.egress_proxy (docs/kubernetes.md), or leave the server out"
+        )
+
+
 class Launch(NamedTuple):
     template: SandboxTemplate
     argv: list[str]
@@ -229,13 +241,27 @@ def python_launch(config: ServerConfig, packages: Path, argv: list[str]) -> Laun
     programs = python_env.environment_programs(packages) if calls_programs(config) else {}
     template = template_of(
         config,
-        binds=python_env.environment_binds(packages),
+        binds=python_env.environment_binds(packages, needed_there(config, packages)),
         files=python_env.environment_files(),
         programs=programs,
         links=python_env.environment_links(),
         path=(f"{python_env.ENVIRONMENT}/bin", f"{python_env.packages_inside()}/bin"),
     )
     return Launch(template, argv)
+
+
+def needed_there(config: ServerConfig, packages: Path) -> tuple[str, ...] | None:
+    """What of the packages the server needs where they are sent to its sandbox; None for all: on
+    this machine they are shown without any cost, and of a script nobody knows what it imports."""
+    command, *arguments = config.command
+    if leases.place_in_use() is leases.HERE or config.packages is not None:
+        return None
+    if command in ("python", "python3"):
+        if arguments[:1] != ["-m"] or len(arguments) < 2:
+            return None
+        command = arguments[1]
+    owner = python_env.owner_of(packages, command)
+    return None if owner is None else python_env.needed_by(packages, owner)
 
 
 def calls_programs(config: ServerConfig) -> bool:

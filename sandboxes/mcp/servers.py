@@ -14,8 +14,8 @@ from pydantic import AfterValidator, Field, model_validator
 from records.config import Config
 from sandboxes.core.template import Bind, Limits
 from sandboxes.core.workspace_files import WorkspaceFiles
-from sandboxes.mcp.egress import destination
-from sandboxes.mcp.forwarding import is_set_by_us
+from sandboxes.egress.forwarding import is_set_by_us
+from sandboxes.egress.proxy import destination
 from sandboxes.mcp.packages.requested import ServerPackages
 from tool_specs.domains.loading import definitions_in
 
@@ -262,7 +262,7 @@ class ServerConfig(Config):
 
     hosts: tuple[Host, ...] = ()
     """The hosts that it may reach, `NAME`, `NAME:PORT` (443 without) or `NAME:PORT=ADDRESS`; there
-    is no other network. See `sandboxes.mcp.egress`."""
+    is no other network. See `sandboxes.egress.proxy`."""
 
     secrets: tuple[Variable, ...] = ()
     """Names of environment variables. Their values are given to the server's process alone."""

@@ -30,11 +30,11 @@ from records.errors import ConfigError, ItemError, TransientError
 from sandboxes.core.body import ProgramEndedError
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.workspace_files import WorkspaceFiles, files_in, put_files
-from sandboxes.lending.leases import lease
-from sandboxes.mcp import forwarding
-from sandboxes.mcp.egress import Egress, open_egress
-from sandboxes.mcp.forwarding import reaching, start_forwarder
-from sandboxes.mcp.launch import launch_of
+from sandboxes.egress import forwarding
+from sandboxes.egress.forwarding import reaching, start_forwarder
+from sandboxes.egress.proxy import Egress, open_egress
+from sandboxes.lending import leases
+from sandboxes.mcp.launch import check_way_out, launch_of
 from sandboxes.mcp.protocol.contents import text_of_blocks
 from sandboxes.mcp.protocol.offered import (
     OfferKind,
@@ -362,13 +362,21 @@ async def open_server(
     env = secret_values(config.name, config.secrets)
     redactor = Redactor(env)
     async with AsyncExitStack() as stack:
-        if config.hosts:
+        proxy = leases.place_in_use().proxy
+        if config.hosts and proxy is None:
+            check_way_out(config)
             egress = Egress(config.name, config.hosts, clean=redactor.text)
             template = reaching(template, await stack.enter_async_context(open_egress(egress)))
-            env |= forwarding.ENV
-        sandbox = await stack.enter_async_context(lease(template))
+        elif config.hosts:
+            template = reaching(template, None)
+        sandbox = await stack.enter_async_context(leases.lease(template))
         if config.hosts:
-            await start_forwarder(sandbox)
+            env |= forwarding.ENV
+            if proxy is None:
+                await start_forwarder(sandbox)
+            else:
+                line = proxy.first_line(config.name, config.hosts)
+                await start_forwarder(sandbox, proxy.address, line)
         server = McpServer(config, fixture_of(config, fixture), sandbox, redactor)
         try:
             try:

@@ -17,7 +17,8 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from records.errors import ConfigError
-from sandboxes.lending.capacity import PoolSettings, machine_live
+from sandboxes.lending import leases
+from sandboxes.lending.capacity import machine_live
 from sandboxes.lending.pool import Pool
 from sandboxes.mcp.joined import LiveServer, open_joined
 from sandboxes.mcp.joining import JoinedServerConfig, programs_of
@@ -60,9 +61,11 @@ class WarmServers:
         """Where a server was lost while it may have had several users."""
         self.starts = 0
         """Servers started."""
-        self.pool = Pool(PoolSettings(live=live, idle=live))
+        self.pool = Pool(leases.pool_settings(live))
         """Sandboxes for code. Nobody holds two at once, so that none waits for itself."""
+        self._place = leases.place_in_use()
         self._counted: Counter[str] = Counter()
+        self._there: Counter[str] = Counter()
 
     @asynccontextmanager
     async def open(
@@ -189,10 +192,15 @@ class WarmServers:
         """By how much the pool's accounts have changed since this was asked before. They add up at
         any time, and so do any of these changes together."""
         now = self.pool.accounts.counts()
-        names = now.keys() | self._counted.keys()
-        changed = {name: now[name] - self._counted[name] for name in names}
-        self._counted = now
-        return {name: by for name, by in changed.items() if by}
+        changed, self._counted = _changed(self._counted, now), now
+        return changed
+
+    def newly_there(self) -> dict[str, int]:
+        """By how much the figures have grown that the place of the sandboxes has of its own. They
+        begin anew where it lost sight of all sandboxes."""
+        now = Counter(self._place.counted())
+        changed, self._there = _changed(self._there, now), now
+        return {name: by if by > 0 else now[name] for name, by in changed.items()}
 
     async def __aenter__(self) -> Self:
         await self.pool.__aenter__()
@@ -208,6 +216,11 @@ class WarmServers:
             _, warm = self._idle.pop()
             await _end(warm)
         await self.pool.__aexit__(kind, error, trace)
+
+
+def _changed(before: Counter[str], now: Counter[str]) -> dict[str, int]:
+    names = now.keys() | before.keys()
+    return {name: by for name in names if (by := now[name] - before[name])}
 
 
 def _key(config: ServerConfig, fixture: Mapping[str, Any] | None) -> str:

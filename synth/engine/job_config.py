@@ -1,7 +1,7 @@
 """What a run of any kind is told of how it goes: roles, budget, concurrency, shards."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from types import MappingProxyType
 from typing import Any, ClassVar, Literal, Self
 
@@ -213,6 +213,14 @@ class JobConfig(Config):
     def prompts_in_use(self) -> AbstractContextManager[None]:
         """Inside, prompts are rendered, and their versions told, as this run has them."""
         return replaced_by(self.prompts.replaced() if self.prompts is not None else None)
+
+    def sandboxes_in_use(self) -> AbstractAsyncContextManager[None]:
+        """Inside, sandboxes are leased from where this run's are."""
+        return nullcontext()
+
+    def live_sandboxes(self, here: int) -> int:
+        """How many of them may be alive at once, where this machine holds so many."""
+        return here
 
     @property
     def run_id(self) -> str:

@@ -9,7 +9,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 from records.errors import (
@@ -39,9 +39,10 @@ ITEM_RETRY_S = 0.5
 INTERNAL_ERROR = "internal_error"
 """A defect of the program, met on one item: the log has its traceback, the others go on."""
 
-LEASES = "sandboxes:"
+LEASES, CLUSTER = "sandboxes:", "cluster:"
 """How names in `timings` begin that count leases: what the pool of the shard's process did since
-that process wrote a shard before."""
+that process wrote a shard before; and, where sandboxes are Pods of a cluster, what happened there
+since then."""
 
 log = logging.getLogger(__name__)
 
@@ -84,9 +85,11 @@ class ShardMaker:
                 if isinstance(result, ItemResult)
             }
             seconds = time.monotonic() - begun
-            leases = self._run.servers.newly_counted()
+            servers = self._run.servers
+            counted = [(LEASES + what, n) for what, n in sorted(servers.newly_counted().items())]
+            counted += [(CLUSTER + what, n) for what, n in sorted(servers.newly_there().items())]
             staged = await asyncio.to_thread(
-                self._staged, work, results, llm.rows(), seconds, leases
+                self._staged, work, results, llm.rows(), seconds, counted
             )
         return MadeShard(work.index, {i: r.status for i, r in results.items()}, seconds, staged)
 
@@ -141,7 +144,7 @@ class ShardMaker:
         results: dict[str, ItemResult],
         llm_calls: list[Row],
         seconds: float,
-        leases: Mapping[str, int],
+        counted: Sequence[tuple[str, int]],
     ) -> StagedCommit:
         tables: dict[str, list[Row]] = {"llm_calls": llm_calls}
         for result in results.values():
@@ -167,10 +170,7 @@ class ShardMaker:
         tables["timings"] = [
             place | {"name": "shard", "seconds": seconds, "count": len(statuses)},
             *(place | {"name": what, "seconds": 0.0, "count": n} for what, n in noted.items()),
-            *(
-                place | {"name": LEASES + what, "seconds": 0.0, "count": n}
-                for what, n in sorted(leases.items())
-            ),
+            *(place | {"name": what, "seconds": 0.0, "count": n} for what, n in counted),
         ]
         return self._run.dataset.prepare(
             run_id=self._run.run_id,

@@ -1,9 +1,11 @@
 """The settings of runs that judge trajectories."""
 
+from contextlib import AbstractAsyncContextManager
 from typing import Any, ClassVar
 
 from pydantic import Field
 
+from sandboxes.lending.places import SandboxesConfig
 from synth.curation.settings.config import CurationConfig
 from synth.engine.job_config import JobConfig, Role
 from synth.judging.calibration import JudgingConfig
@@ -14,6 +16,8 @@ from synth.tasks.proof.extensions import ExtensionFile
 class JudgedConfig(JobConfig):
     """What a run is told that judges trajectories."""
 
+    NOT_IDENTITY: ClassVar[frozenset[str]] = JobConfig.NOT_IDENTITY | {"sandboxes"}
+
     code: tuple[str, ...] = ("all",)
     """Built-in repositories and problem sets by name, `all` of them, or paths of definitions."""
     extensions: tuple[ExtensionFile, ...] = ()
@@ -22,6 +26,14 @@ class JudgedConfig(JobConfig):
     """How the judge is tried, and what it must reach for its word to count."""
     curation: CurationConfig = CurationConfig()
     """What is kept of the trajectories that pass their checks."""
+    sandboxes: SandboxesConfig = SandboxesConfig()
+    """Where code, repositories and servers run: on this machine, or on a cluster."""
+
+    def sandboxes_in_use(self) -> AbstractAsyncContextManager[None]:
+        return self.sandboxes.in_use()
+
+    def live_sandboxes(self, here: int) -> int:
+        return self.sandboxes.live_of(self.concurrency, here)
 
     @property
     def asks_embedder(self) -> bool:

@@ -43,7 +43,7 @@ BUILT_IN = "builtin/*"
 class RunConfig(JudgedConfig):
     """Everything a run of the pipeline is told."""
 
-    NOT_IDENTITY: ClassVar[frozenset[str]] = JobConfig.NOT_IDENTITY | {"num_tasks"}
+    NOT_IDENTITY: ClassVar[frozenset[str]] = JudgedConfig.NOT_IDENTITY | {"num_tasks"}
     ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType(
         {
             **JobConfig.ADDED_LATER,

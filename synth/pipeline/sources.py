@@ -15,7 +15,7 @@ from sandboxes.lending.leases import LeaseSandbox, available, lease
 from sandboxes.mcp.importing import source_of
 from sandboxes.mcp.joined import open_live
 from sandboxes.mcp.joining import programs_of, with_starts
-from sandboxes.mcp.launch import launch_of
+from sandboxes.mcp.launch import check_way_out, launch_of
 from sandboxes.mcp.secret_values import secret_values
 from sandboxes.mcp.servers import ServerConfig, builtin_servers
 from synth.catalogue.evolved_domains import Domains, EvolvedDomains, evolved_domains, is_evolved
@@ -129,8 +129,9 @@ def calls_tools(config: JobConfig, role: Role) -> bool:
 
 
 def why_left_out(server: ServerConfig) -> str | None:
-    """Why this machine, as it is now, cannot run the server; None where it can. ConfigError for a
-    command that does not exist and a secret that is not set, unless the server is optional."""
+    """Why the server cannot run as things are now; None where it can. ConfigError for a command
+    that does not exist, a secret that is not set and hosts that no sandbox reaches, unless the
+    server is optional."""
     if available() is not None:
         return "no_sandbox"
     reason = "not_installed"
@@ -140,6 +141,9 @@ def why_left_out(server: ServerConfig) -> str | None:
         reason = "no_secret"
         for program in programs_of(server):
             secret_values(program.name, program.secrets)
+        reason = "no_way_out"
+        for program in programs_of(server):
+            check_way_out(program)
     except ConfigError:
         if server.optional:
             return reason

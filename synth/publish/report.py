@@ -87,6 +87,8 @@ def summary_markdown(dataset: Dataset) -> str:
         for row in summary.yields
     ]
     parts.append(markdown_table(head, rows))
+    if summary.cluster:
+        parts += ["## Sandboxes on the cluster", markdown_table(("", "", ""), summary.cluster)]
     outcomes = [(row["name"], row["n"]) for row in summary.outcomes]
     parts += ["## Outcomes", markdown_table(("", "trajectories"), outcomes)]
     parts += _decisions_markdown(summary)

@@ -21,6 +21,7 @@ from synth.publish.pass_rates import pass_rates
 from synth.publish.regrading import Regrading, regrading
 from synth.publish.rows import rows_of
 from synth.publish.spending import Spending, spending
+from synth.render.clusters import ClusterFigure, cluster_figures
 from synth.render.intervals import wilson
 from synth.render.yields import yields
 
@@ -78,6 +79,9 @@ class DatasetSummary:
     """State accuracy of model-simulated tools, by number of fields that a call really changes."""
     notes: list[Row]
     """What runs counted besides failures, such as replay_drift."""
+    cluster: list[ClusterFigure]
+    """Claims, waits and failures of sandboxes on a cluster; empty where all were on this machine.
+    """
 
     @property
     def label(self) -> str:
@@ -123,6 +127,7 @@ def summarise(dataset: Dataset) -> DatasetSummary:
             judge=judge_report(dataset),
             simulated=state_accuracy(db),
             notes=_rows(db, _NOTES),
+            cluster=cluster_figures(db),
         )
 
 
@@ -321,5 +326,5 @@ GROUP BY ALL ORDER BY kind"""
 
 _NOTES = """
 SELECT stage, name, sum(count)::BIGINT AS n FROM timings
-WHERE name != 'shard' AND name NOT LIKE 'sandboxes:%'
+WHERE name != 'shard' AND name NOT LIKE 'sandboxes:%' AND name NOT LIKE 'cluster:%'
 GROUP BY ALL HAVING n > 0 ORDER BY stage, name"""

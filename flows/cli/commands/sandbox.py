@@ -1,6 +1,7 @@
 """Commands about where foreign code runs: sandbox doctor, run, bench, faults, accounts, reap."""
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
@@ -11,6 +12,7 @@ from flows.cli.shared.output import print_rows
 if TYPE_CHECKING:
     from sandboxes.core.sandbox import ExecResult
     from sandboxes.core.template import SandboxTemplate
+    from sandboxes.local.doctor import Enforcement
 
 
 def register(app: App) -> None:
@@ -20,18 +22,61 @@ def register(app: App) -> None:
     app.command(sandbox)
 
 
-def doctor(*, json_: Json = False) -> None:
+def doctor(config: Path | None = None, /, *, kubernetes: bool = False, json_: Json = False) -> None:
     """Say what the sandbox of this machine can enforce and what it cannot.
+
+    With `--kubernetes` it is a cluster's: what is there of what sandboxes need, what is missing and
+    the command that mends it. It starts one sandbox and removes it. Exit code 1 where none can run.
 
     Parameters
     ----------
+    config
+        A run's configuration, whose table `[sandboxes.kubernetes]` says which cluster; without it
+        all its settings are the defaults.
+    kubernetes
+        Ask the cluster instead of this machine.
     json_
         Print a JSON list of objects.
     """
+    from records.errors import ConfigError, SynthError
     from sandboxes.lending.leases import available
     from sandboxes.local.doctor import Enforcement, enforceable
 
+    if kubernetes:
+        import asyncio
+
+        rows = asyncio.run(cluster_findings(config))
+        print_rows(Enforcement._fields, rows, json_=json_)
+        if missing := [row.what for row in rows if row.holds == "no"]:
+            raise SynthError(f"no sandbox can run on this cluster: {', '.join(missing)}")
+        return
+    if config is not None:
+        raise ConfigError(f"sandbox doctor reads {config} only with --kubernetes")
     print_rows(Enforcement._fields, enforceable(available()), json_=json_)
+
+
+async def cluster_findings(config: Path | None) -> "list[Enforcement]":
+    """What the doctor finds of the cluster that a configuration names."""
+    import tomllib
+
+    from pydantic import ValidationError
+
+    from records.errors import ConfigError
+    from sandboxes.kubernetes.settings import KubernetesSettings
+
+    try:
+        text = "" if config is None else config.read_text(encoding="utf-8")
+        table = tomllib.loads(text).get("sandboxes", {}).get("kubernetes", {})
+        settings = KubernetesSettings.model_validate(table)
+    except (OSError, tomllib.TOMLDecodeError, ValidationError) as error:
+        raise ConfigError(f"{config}: {error}") from error
+    try:
+        from sandboxes.kubernetes.doctor import findings
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"sandboxes on Kubernetes need a client ({error}): pip install 'agentic-synth[k8s]'"
+        ) from error
+    return await findings(settings)
 
 
 def run(
@@ -151,7 +196,8 @@ def faults(*, json_: Json = False) -> None:
 def accounts(*, dataset: DatasetOption = None, json_: Json = False) -> None:
     """What became of every lease of a sandbox in the runs of a dataset, and of every sandbox.
 
-    Each line with dashes is a part of the one above it. Exit code 1 where they do not add up.
+    Each line with dashes is a part of the one above it. Exit code 1 where they do not add up. Of
+    sandboxes on a cluster further lines tell claims, waits and failures of infrastructure.
 
     Parameters
     ----------
@@ -165,14 +211,17 @@ def accounts(*, dataset: DatasetOption = None, json_: Json = False) -> None:
     from flows.runtime.settings import open_dataset
     from records.errors import SynthError
     from sandboxes.lending.accounts import Accounts
-    from synth.engine.shard_maker import LEASES
+    from synth.engine.shard_maker import CLUSTER, LEASES
 
     counts: Counter[str] = Counter()
+    there: Counter[str] = Counter()
     for row in open_dataset(dataset).rows("timings", ["name", "count"]):
-        if row["name"].startswith(LEASES):
-            counts[row["name"].removeprefix(LEASES)] += row["count"]
+        for begin, of in ((LEASES, counts), (CLUSTER, there)):
+            if row["name"].startswith(begin):
+                of[row["name"].removeprefix(begin)] += row["count"]
     found = Accounts.of(counts)
-    print_rows(("what", "count"), found.rows(), json_=json_)
+    cluster = [(f"on the cluster: {name}", n) for name, n in sorted(there.items())]
+    print_rows(("what", "count"), [*found.rows(), *cluster], json_=json_)
     try:
         found.check()
     except AssertionError as error:

@@ -78,8 +78,10 @@ class Stream:
 class Ledger:
     """What went each way by number, and what the host has not confirmed yet."""
 
-    def __init__(self, token: str) -> None:
+    def __init__(self, token: str | None) -> None:
         self.token = token
+        """Whoever knows it may greet. None until the first greeting, which says what it is: of a
+        sandbox that was started before anybody had asked for one."""
         self.sent = self.seen = self.told = 0
         """Our last number, the host's last that we got, and the last that we told it so."""
         self.unread = 0
@@ -92,16 +94,17 @@ class Ledger:
 
     def greeting(self, hello: dict[str, Any], jobs: list[int]) -> tuple[bytes, list[bytes] | None]:
         """The answer to a greeting, and what is repeated; None where the greeting is refused."""
-        reason, holder = "", hello.get("holder")
+        reason, holder, token = "", hello.get("holder"), hello.get("token")
+        known = isinstance(token, str) and len(token) > 0 and token == (self.token or token)
         if hello.get("op") != "hello" or hello.get("version") != VERSION:
             reason = f"this agent speaks version {VERSION}"
-        elif hello.get("token") != self.token:
+        elif not known:
             reason = "this sandbox belongs to somebody else"
         elif self.holder not in (None, holder) and not hello.get("adopt"):
             reason = "this sandbox was adopted by somebody else"
         if reason:
             return frame(dumped({"event": "refused", "reason": reason})), None
-        self.holder = holder
+        self.holder, self.token = holder, token
         self.forget(hello.get("seen", 0))
         self.told, self.unread = self.seen, 0
         answer = {"event": "hello", "version": VERSION, "seen": self.seen}

@@ -234,6 +234,7 @@ async def _serve(end: socket.socket) -> None:
         setup.profiles, on_learned=lambda where, profile: channel.send("learned", where, profile)
     )
     async with (
+        config.sandboxes_in_use(),
         Gateway(
             config.roles,
             budget=budget,

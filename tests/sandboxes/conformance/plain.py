@@ -24,11 +24,11 @@ from records.errors import SynthError, TransientError
 from records.processes import ProcessId, is_alive
 from sandboxes.core.agent_code import agent_source
 from sandboxes.core.backend import Capability, SandboxInfo
+from sandboxes.core.bare import BareBody, refuse, settings_of
 from sandboxes.core.body import Snapshot, Streams, ended_with
 from sandboxes.core.owners import owner_is_dead, owner_name
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import BASE_ENV, SandboxTemplate
-from tests.sandboxes.conformance.bare import BareBody, refuse, settings_of
 
 DESCRIPTION, SOCKET = "sandbox.json", "socket"
 

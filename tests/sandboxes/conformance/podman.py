@@ -21,12 +21,12 @@ from records.errors import SynthError, TransientError
 from sandboxes.core.agent.main import OUT_OF_MEMORY
 from sandboxes.core.agent_code import agent_source
 from sandboxes.core.backend import Capability, SandboxInfo
+from sandboxes.core.bare import BareBody, refuse, settings_of
 from sandboxes.core.body import Snapshot, Streams, ended_with
 from sandboxes.core.owners import owner_is_dead, owner_name
 from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import PROGRAM_ID, WORKSPACE, SandboxTemplate
 from tests.sandboxes.conformance import image
-from tests.sandboxes.conformance.bare import BareBody, refuse, settings_of
 
 PREFIX, LABEL = "agentic-synth.", "agentic-synth"
 SOCKET = "\0agent"

@@ -36,6 +36,12 @@ async def test_binds(subject: Subject, tmp_path: Path) -> None:
                 await sandbox.write_file(path, b"changed")
 
 
+async def test_egress(subject: Subject) -> None:
+    if Capability.EGRESS not in subject.backend.capabilities:
+        with refused(Capability.EGRESS):
+            await subject.backend.create(small(egress=True))
+
+
 CALL = """
 import socket, sys
 with socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=10) as stream:

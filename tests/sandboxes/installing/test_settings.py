@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from records.errors import ConfigError
+from sandboxes.egress.proxy import open_egress
 from sandboxes.installing import npm_settings, pip_settings
 from sandboxes.installing.npm_settings import npm_sources
 from sandboxes.installing.pip_settings import merged, pip_sources
 from sandboxes.installing.sources import IndexSources, bare, host_of, secret_in
-from sandboxes.mcp.egress import open_egress
 
 DEFAULT, FILES = "https://index.example/simple", "files.example"
 

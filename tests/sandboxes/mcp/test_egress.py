@@ -15,9 +15,8 @@ from aiohttp import web
 from pydantic import ValidationError
 
 from records.errors import ConfigError, TransientError
-from sandboxes.lending.leases import available
-from sandboxes.mcp import egress
-from sandboxes.mcp.egress import (
+from sandboxes.egress import proxy
+from sandboxes.egress.proxy import (
     Egress,
     RefusedError,
     destination,
@@ -26,6 +25,7 @@ from sandboxes.mcp.egress import (
     open_egress,
     request_of,
 )
+from sandboxes.lending.leases import available
 from sandboxes.mcp.importing import import_server
 from sandboxes.mcp.launch import server_of_command
 from sandboxes.mcp.secret_values import Redactor, secret_values
@@ -164,8 +164,8 @@ def test_a_look_up_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> No
         answered.wait(60)
         return []
 
-    monkeypatch.setattr(egress.socket, "getaddrinfo", hang)
-    monkeypatch.setattr(egress, "LOOKUP_S", 0.05)
+    monkeypatch.setattr(proxy.socket, "getaddrinfo", hang)
+    monkeypatch.setattr(proxy, "LOOKUP_S", 0.05)
     try:
         with pytest.raises(RefusedError, match=r"slow.example cannot be looked up within 0.05 s"):
             asyncio.run(looked_up("slow.example", None))

@@ -15,6 +15,7 @@ from tests.kubernetes.double.cluster import Cluster
 from tests.kubernetes.double.errors import ApiError, JsonObject
 from tests.kubernetes.double.kinds import NODES, PODS, Kind
 from tests.kubernetes.double.rules.pods import CONTAINERS
+from tests.kubernetes.double.serving.pipes import Pipes
 from tests.kubernetes.double.serving.requests import Asked
 
 SCHEME = "synth.dev/kubelet-scheme"
@@ -61,12 +62,16 @@ class _Half(asyncio.Protocol):
 
 
 class Streams:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, workers: int = 0) -> None:
+        """`workers` are processes that take joined streams over (`pipes`); with none they are
+        joined here."""
         self.cluster = cluster
+        self._pipes = Pipes(workers)
         self._open: set[_Half] = set()
         self._session: ClientSession | None = None
 
     def __len__(self) -> int:
+        """Those that are joined here."""
         return len(self._open)
 
     def drop(self) -> int:
@@ -75,7 +80,7 @@ class Streams:
         for half in list(self._open):
             if half.transport is not None:
                 half.transport.abort()
-        return count
+        return count + self._pipes.drop()
 
     def _place(self, asked: Asked, query: Any) -> tuple[str, int, str]:
         """Host and port of the Pod's kubelet, and the container that is meant."""
@@ -156,6 +161,14 @@ class Streams:
             raise _refused(answer)
         # The client's connection is taken from the HTTP server: from here on it is a pipe.
         former = client.get_protocol()
+        if self._pipes:
+            client.pause_reading()
+            client.set_protocol(asyncio.Protocol())
+            reader.transport.set_protocol(asyncio.Protocol())
+            self._pipes.hand(client, reader.transport, answer + reader.taken())
+            assert isinstance(former, asyncio.Protocol)
+            loop.call_soon(former.connection_lost, None)
+            raise asyncio.CancelledError
         ours_half = _Half(self)
         ours_half.transport = client
         ours_half.other, reader.other = reader, ours_half
@@ -188,6 +201,7 @@ class Streams:
 
     async def close(self) -> None:
         self.drop()
+        self._pipes.close()
         if self._session is not None:
             await self._session.close()
 
@@ -211,6 +225,11 @@ class _Answer(_Half):
                 self.transport.pause_reading()  # until the other side is there
             head, self._received = self._received[: at + 4], self._received[at + 4 :]
             self.head.set_result(head)
+
+    def taken(self) -> bytes:
+        """What came after the head, which nobody has passed on yet."""
+        received, self._received = self._received, b""
+        return received
 
     def begin(self) -> None:
         if self._received:

@@ -5,10 +5,10 @@ from collections.abc import AsyncIterator, Callable, Set
 from contextlib import asynccontextmanager
 
 from sandboxes.core.template import SandboxTemplate
+from sandboxes.egress.forwarding import PORT, reaching, start_forwarder
+from sandboxes.egress.proxy import Egress, open_egress
 from sandboxes.local.backend import lease
 from sandboxes.local.protections import Protection
-from sandboxes.mcp.egress import Egress, open_egress
-from sandboxes.mcp.forwarding import PORT, reaching, start_forwarder
 from tests.sandboxes.attacks import scenes
 from tests.sandboxes.attacks.attempt import (
     CAPS,

@@ -1,5 +1,8 @@
 """What sandboxes have in common that are an agent and a stream to it, and nothing of the machine:
-how the agent is started, found again, and what all of them refuse."""
+how the agent is started, found again, and what all of them refuse.
+
+That is every sandbox but those of this machine, which its own backend sees from outside as well.
+"""
 
 import asyncio
 import json
@@ -23,8 +26,9 @@ def lacking(backend: str, capability: Capability) -> ConfigError:
 def refuse(backend: Backend, template: SandboxTemplate, snapshot: Snapshot | None) -> None:
     """ConfigError for the first thing that is asked for and that the backend cannot do."""
     asked = {
-        Capability.BINDS: template.binds or template.files or template.links,
+        Capability.BINDS: template.binds or template.files or template.programs or template.links,
         Capability.NETWORK: template.network,
+        Capability.EGRESS: template.egress,
         Capability.SNAPSHOTS: snapshot is not None,
         Capability.CONTAINED: template.limits.strict,
     }
@@ -33,8 +37,9 @@ def refuse(backend: Backend, template: SandboxTemplate, snapshot: Snapshot | Non
             raise lacking(backend.name, capability)
 
 
-def settings_of(template: SandboxTemplate, token: str, listen: str) -> bytes:
-    """What the agent reads at its start, where whoever runs it holds most limits."""
+def settings_of(template: SandboxTemplate, token: str | None, listen: str, **others: Any) -> bytes:
+    """What the agent reads at its start, where whoever runs it holds most limits. With a token of
+    None it takes that of its first greeting; `others` replace what would be set."""
     settings: dict[str, Any] = {
         "token": token,
         "listen": listen,
@@ -48,7 +53,7 @@ def settings_of(template: SandboxTemplate, token: str, listen: str) -> bytes:
         "terminals": False,
         "kills_leftovers": True,
     }
-    return json.dumps(settings).encode()
+    return json.dumps(settings | others).encode()
 
 
 class BareBody(ABC):
@@ -88,7 +93,7 @@ class BareBody(ABC):
     async def greeted(self, template: SandboxTemplate, ended: Callable[[], bool]) -> Sandbox:
         """The sandbox of an agent that was just started, as soon as it listens. TransientError
         where it never does; then nothing of it is left."""
-        channel = self._channel(template)
+        channel = self.channel(template)
         try:
             await reach(channel, template.limits.start_timeout_s, ended)
         except BaseException:
@@ -98,14 +103,14 @@ class BareBody(ABC):
 
     async def adopted(self, template: SandboxTemplate) -> Sandbox:
         """The sandbox of an agent that somebody else has started."""
-        channel = self._channel(template)
+        channel = self.channel(template)
         try:
             await channel.open(adopted=True)
         except (OSError, EOFError) as error:
             raise TransientError(f"sandbox {self.name} does not answer: {error!r}") from error
         return Sandbox(template, self, channel)
 
-    def _channel(self, template: SandboxTemplate) -> FrameChannel:
+    def channel(self, template: SandboxTemplate) -> FrameChannel:
         return FrameChannel(
             self.connect, self.cause, self.silence, token=self.token, linger_s=template.linger_s
         )

@@ -4,7 +4,8 @@ A sandbox has no network. A server that declares hosts finds a forwarder on its 
 (`inside/forward.py`), which hands every connection through a Unix socket to this proxy. The proxy
 reads a name and a port (HTTP `CONNECT`, or a plain request with a whole address), compares them
 with the list, resolves the name itself and connects; what is not declared gets 403. So no packet of
-the sandbox is ever routed, and no name is resolved inside.
+the sandbox is ever routed, and no name is resolved inside. On a cluster the forwarder connects to
+the same proxy as a process of its own (`service`), the one address that its Pod reaches.
 
 What it does not see: the inside of TLS. Whoever may reach a host may tell it anything, and a host
 that serves many names (a content network) may be asked for another of them. Programs that ignore
@@ -115,12 +116,14 @@ class Egress:
         clean: Callable[[str], str] = str,
         private: bool = False,
         upstream: Mapping[tuple[str, int], "UpstreamProxy"] = MappingProxyType({}),
+        barred: Mapping[tuple[str, int], str] = MappingProxyType({}),
     ) -> None:
         """`clean` takes secrets out of what is logged: a name that is asked for may hold one.
         `private`: the declared names may lead to private addresses, as those of the user's own
-        settings do. `upstream`: the proxies through which some of them are reached."""
+        settings do. `upstream`: the proxies through which some of them are reached. `barred`: names
+        and ports that somebody else keeps closed, each with what is said of it."""
         self.name, self._clean = name, clean
-        self._private, self._upstream = private, upstream
+        self._private, self._upstream, self._barred = private, upstream, barred
         declared = [destination(host) for host in hosts]
         self._declared = {(one.host, one.port): one.address for one in declared}
         self._slots = asyncio.Semaphore(AT_ONCE)
@@ -182,6 +185,8 @@ class Egress:
     async def _connected(
         self, host: str, port: int
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        if (host, port) in self._barred:
+            raise RefusedError(403, self._barred[host, port])
         if (host, port) not in self._declared:
             raise RefusedError(403, f"{host}:{port} is not among the hosts that are declared")
         if (proxy := self._upstream.get((host, port))) is not None:

@@ -1,0 +1,5 @@
+"""`python -m sandboxes.egress`: the egress proxy as a process of its own."""
+
+from sandboxes.egress.service import main
+
+main()

@@ -1,0 +1,191 @@
+"""A sandbox on a cluster as its owner holds it: a Pod, a stream to its agent, and its end."""
+
+import asyncio
+import contextlib
+import random
+from typing import Protocol
+
+from records.errors import SynthError, TransientError
+from sandboxes.core.bare import BareBody, reach
+from sandboxes.core.body import InfrastructureError, Streams
+from sandboxes.core.channel import FrameChannel
+from sandboxes.core.sandbox import Sandbox
+from sandboxes.core.template import SandboxTemplate
+from sandboxes.kubernetes import causes
+from sandboxes.kubernetes.api import exec_stream
+from sandboxes.kubernetes.causes import STREAM, Cause
+from sandboxes.kubernetes.claims import Placed
+from sandboxes.kubernetes.names import OWNER, label
+from sandboxes.kubernetes.session import Session
+from sandboxes.kubernetes.states import PodState
+
+TOLD_S = 5.0
+"""For a Pod's status to tell what its stream's end has told already."""
+
+AGAIN_S, LONGEST_AGAIN_S = 0.05, 5.0
+"""Between two tries to open a stream; each time twice as long, and never all at once."""
+
+
+class Placing(Protocol):
+    """Where sandboxes come from: `claims.Claims` or `pods.PlainPods`."""
+
+    @property
+    def folder(self) -> str: ...
+    async def remove(self, name: str) -> None: ...
+    async def let_go(self, name: str) -> None: ...
+    async def renew(self, name: str) -> None: ...
+    def forget(self, placed: Placed) -> None: ...
+
+
+class KubernetesBody(BareBody):
+    """See `sandboxes.core.body.SandboxBody`."""
+
+    backend = "kubernetes"
+
+    def __init__(
+        self, session: Session, placing: Placing, placed: Placed, template: SandboxTemplate
+    ) -> None:
+        self._session, self._placing, self._placed = session, placing, placed
+        self.name, self.token = placed.name, placed.token
+        self._template = template
+        self._linger_s = session.maker.linger_s(template)
+        self._over: Cause | None = None
+        self._gone = self._closed = False
+        self._failures = 0
+        self._channel: FrameChannel | None = None
+        self.renewed = asyncio.get_running_loop().time()
+        session.holders[placed.key] = self
+        self.saw(session.pods.objects.get(placed.key))
+
+    @property
+    def lingers(self) -> bool:
+        """Whether it was left for others to adopt."""
+        refused = self._channel is not None and self._channel.refused
+        return self._template.linger_s > 0 and not (self._closed or self._gone or refused)
+
+    def saw(self, state: PodState | None) -> None:
+        """What becomes of its Pod; the first thing that ended it is why it is over."""
+        if state is None or state.uid != self._placed.uid:
+            self._gone = True
+        elif self._over is None:
+            self._over = state.over
+            if state.over is not None and not self._closed:
+                self._session.counts[f"over_{state.over.reason}"] += 1
+
+    def ended(self) -> bool:
+        return self._gone or self._over is not None
+
+    async def connect(self) -> Streams:
+        session = self._session
+        if session.over is not None:
+            raise InfrastructureError("session", f"the sandbox ended: {session.over}")
+        if self.ended() and not await self._taken_away():
+            raise await self.cause()
+        if self._failures:
+            longest = min(LONGEST_AGAIN_S, AGAIN_S * 2**self._failures)
+            await asyncio.sleep(random.uniform(0.3, 1.0) * longest)
+        self._failures += 1
+        async with session.streams:
+            streams = await exec_stream.opened(
+                session.connection, session.folders.pods, self._placed.pod, STREAM,
+                session.maker.join(), ping_s=session.settings.stream_ping_s,
+            )  # fmt: skip
+        self._failures = 0
+        session.counts["streams"] += 1
+        return streams
+
+    async def _taken_away(self) -> bool:
+        """Whether its Pod is another owner's by now: then its agent says so."""
+        if self._over is not None:
+            return False
+        pod = await self._session.connection.get(self._path)
+        if pod is None or pod["metadata"]["uid"] != self._placed.uid:
+            return False
+        owner = label(pod, OWNER)
+        return "deletionTimestamp" not in pod["metadata"] and owner != self._session.owner.name
+
+    @property
+    def _path(self) -> str:
+        return f"{self._session.folders.pods}/{self._placed.pod}"
+
+    async def cause(self) -> SynthError:
+        if not self.ended() and self._session.over is None:
+            await self._session.pods.until(self._placed.key, self._told, within_s=TOLD_S)
+        if self._over is not None:
+            return self._over.error
+        if self._gone:
+            return causes.vanished()
+        node = (found := self._session.pods.objects.get(self._placed.key)) and found.node
+        return InfrastructureError(
+            "unreachable",
+            f"the sandbox ended: Pod {self._placed.pod} on node {node} cannot be reached any more",
+        )
+
+    def _told(self, _: PodState | None) -> bool | None:
+        return True if self.ended() else None
+
+    async def silence(self, why: str) -> SynthError:
+        return self._over.error if self._over is not None else InfrastructureError("silent", why)
+
+    def end(self) -> None:
+        self._closed = True
+        self._session.background(self._remove())
+
+    async def _remove(self) -> None:
+        """It is not ours to end once another owner has it."""
+        if not (self._gone and await self._taken_away()):
+            await self._placing.remove(self.name)
+
+    async def close(self) -> None:
+        session, key = self._session, self._placed.key
+        self._closed = True
+        try:
+            await self._remove()
+            if not self._gone and session.over is None:
+                gone = await session.pods.until(
+                    key, lambda _: True if self._gone else None, within_s=session.settings.gone_s
+                )
+                if gone is None:
+                    session.counts["not_gone"] += 1
+        finally:
+            self.given_up()
+
+    async def renew(self) -> None:
+        """Let it live for longer. Nothing is said of one that is gone."""
+        await self._placing.renew(self.name)
+        self.renewed = asyncio.get_running_loop().time()
+
+    def given_up(self) -> None:
+        """Hold it no longer, whatever becomes of it."""
+        self._closed = True
+        self._placing.forget(self._placed)
+        if self._session.holders.get(self._placed.key) is self:
+            del self._session.holders[self._placed.key]
+
+    def channel(self, template: SandboxTemplate) -> FrameChannel:
+        """To an agent that outlives its stream at least as long as the settings say."""
+        self._channel = FrameChannel(
+            self.connect, self.cause, self.silence, token=self.token, linger_s=self._linger_s
+        )
+        return self._channel
+
+    async def opened(self) -> Sandbox:
+        """The sandbox, once its agent has taken our token. TransientError where it does not; then
+        nothing of it is left, unless its Pod is another one's."""
+        channel = self.channel(self._template)
+        try:
+            await reach(channel, self._template.limits.start_timeout_s, self.ended)
+        except BaseException as error:
+            if channel.refused:
+                self._session.counts["duplicate_claims"] += 1
+                self.given_up()
+                self._session.background(self._placing.let_go(self.name))
+                raise InfrastructureError(
+                    "duplicate_claim", f"Pod {self._placed.pod} belongs to somebody else: {error}"
+                ) from error
+            with contextlib.suppress(SynthError):
+                await asyncio.shield(self.close())
+            if self._over is not None and isinstance(error, TransientError):
+                raise self._over.error from error
+            raise
+        return Sandbox(self._template, self, channel)

@@ -1,0 +1,136 @@
+"""What a cluster has of what sandboxes need, asked once at the start.
+
+agent-sandbox in version v1beta1 makes pools and claims; without it sandboxes are plain Pods. What
+stands between a program and the node's kernel is the RuntimeClass: gVisor or Kata, or nothing, and
+then nothing runs that nobody trusts unless the settings say so.
+"""
+
+from typing import NamedTuple
+
+from records.errors import ConfigError
+from sandboxes.kubernetes.api.connection import Connection, Json
+from sandboxes.kubernetes.names import CORE, EXTENSIONS, OWNER, VERSION, Folders
+from sandboxes.kubernetes.settings import KubernetesSettings
+
+GVISOR = ("runsc", "gvisor")
+KATA = "kata"
+CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
+
+INSTALL = (
+    "kubectl apply -f a release manifest of kubernetes-sigs/agent-sandbox, v0.5 or later, with its "
+    "extensions"
+)
+
+
+class Cluster(NamedTuple):
+    server: str
+    version: str
+    """Of Kubernetes."""
+    claims: bool
+    """Whether sandboxes are claims of agent-sandbox; else plain Pods."""
+    runtime_class: str | None
+    handler: str | None
+    """Of the runtime class; None where Pods run bare."""
+
+    @property
+    def apart(self) -> bool:
+        """Whether something stands between a program and the node's kernel."""
+        return self.handler is not None and is_apart(self.handler)
+
+    @property
+    def counts_processes(self) -> bool:
+        """Whether a limit of processes by user bounds one sandbox alone: a kernel of its own."""
+        return self.handler is not None and self.handler.startswith(KATA)
+
+
+def is_apart(handler: str) -> bool:
+    return handler in GVISOR or handler.startswith(KATA)
+
+
+async def probed(connection: Connection, folders: Folders, settings: KubernetesSettings) -> Cluster:
+    """ConfigError where sandboxes cannot run there as the settings want them."""
+    version = (await connection.ask("GET", "/version")).get("gitVersion", "unknown")
+    claims = await has_claims(connection, settings.agent_sandbox)
+    name, handler = await runtime(connection, settings)
+    found = Cluster(connection.server, version, claims, name, handler)
+    if not found.apart and not settings.allow_bare_runtime:
+        classes = (
+            f"RuntimeClass {name} has handler {handler}" if name else "no RuntimeClass of them"
+        )
+        raise ConfigError(
+            f"{connection.server} has neither gVisor nor Kata for sandboxes ({classes}): programs "
+            "that nobody trusts would share the nodes' kernel. Install one of them and its "
+            "RuntimeClass, or set `allow_bare_runtime` in the settings of Kubernetes"
+        )
+    return found
+
+
+async def served(connection: Connection) -> dict[str, list[str]]:
+    """API group -> its versions."""
+    groups = (await connection.ask("GET", "/apis")).get("groups") or []
+    return {each["name"]: [v["version"] for v in each["versions"]] for each in groups}
+
+
+async def has_claims(connection: Connection, wanted: str) -> bool:
+    if wanted == "off":
+        return False
+    groups = await served(connection)
+    for group in (EXTENSIONS, CORE):
+        if group in groups and VERSION not in groups[group]:
+            raise ConfigError(
+                f"agent-sandbox of {connection.server} serves {group} in "
+                f"{', '.join(groups[group])} and not in {VERSION}: it is too old. Upgrade it "
+                f'({INSTALL}), or set `agent_sandbox = "off"` in the settings of Kubernetes to '
+                "use plain Pods"
+            )
+    missing = [group for group in (EXTENSIONS, CORE) if group not in groups]
+    if missing and wanted == "require":
+        raise ConfigError(
+            f"{connection.server} has no agent-sandbox (no {', '.join(missing)}). Install it "
+            f'({INSTALL}), or set `agent_sandbox = "auto"` in the settings of Kubernetes'
+        )
+    return not missing
+
+
+async def runtime_classes(connection: Connection) -> dict[str, str]:
+    """Name -> handler."""
+    found = await connection.ask("GET", CLASSES)
+    return {each["metadata"]["name"]: each["handler"] for each in found["items"] or ()}
+
+
+async def runtime(
+    connection: Connection, settings: KubernetesSettings
+) -> tuple[str | None, str | None]:
+    """Name and handler of the RuntimeClass to use; None where Pods run bare."""
+    found = await runtime_classes(connection)
+    if (named := settings.runtime_class) is not None:
+        if named not in found:
+            there = ", ".join(sorted(found)) or "none at all"
+            raise ConfigError(
+                f"{connection.server} has no RuntimeClass {named}, it has {there}; change "
+                "`runtime_class` in the settings of Kubernetes"
+            )
+        return named, found[named]
+    apart = sorted(name for name, handler in found.items() if is_apart(handler))
+    return (apart[0], found[apart[0]]) if apart else (None, None)
+
+
+async def walled(connection: Connection, folders: Folders) -> None:
+    """ConfigError unless a network policy keeps everything from sandboxes, and them from all."""
+    policies = (await connection.ask("GET", folders.policies))["items"] or ()
+    if not any(map(denies_all, policies)):
+        raise ConfigError(
+            f"no network policy of {folders.policies.split('/')[-2]} keeps sandboxes from the "
+            "network (one without rules, of types Ingress and Egress, for all Pods or those with "
+            f"label {OWNER}); make it: kubectl apply -k deploy/kubernetes"
+        )
+
+
+def denies_all(policy: Json) -> bool:
+    """Whether it lets nothing in or out of any sandbox."""
+    spec = policy["spec"]
+    types = set(spec.get("policyTypes") or ())
+    selector = spec.get("podSelector") or {}
+    ours = {"matchExpressions": [{"key": OWNER, "operator": "Exists"}]}
+    closed = not spec.get("ingress") and not spec.get("egress")
+    return closed and types == {"Ingress", "Egress"} and selector in ({}, ours)

@@ -1,0 +1,183 @@
+"""Owners of sandboxes on a cluster: each is a Lease that its process renews.
+
+Everything that an owner makes refers to its Lease, so that the cluster removes it all once the
+Lease is gone. An owner is dead when its process is known to have ended (those of this machine), or
+when this process has seen its Lease unchanged for as long as `owner_dead_s`: clocks of different
+machines are never compared. Who finds one dead writes that into the Lease, which fails if it was
+renewed meanwhile; an owner that finds it there, back from a long pause, gives itself up.
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from records.errors import SynthError
+from sandboxes.core.body import InfrastructureError
+from sandboxes.core.owners import owner_is_dead, owner_name
+from sandboxes.kubernetes.api.answers import CONFLICT, ApiError
+from sandboxes.kubernetes.api.connection import Connection, Json
+from sandboxes.kubernetes.names import (
+    DEAD,
+    HOLDER,
+    MANAGED,
+    OWNER,
+    Folders,
+    annotation,
+    label,
+    lease_name,
+)
+
+log = logging.getLogger(__name__)
+
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+LOST = "owner_lost"
+"""Why a session ends whose owner others have taken for dead."""
+
+
+def machine() -> str:
+    """What tells this start of this machine from every other one."""
+    return BOOT.read_text().strip() if BOOT.exists() else "unknown"
+
+
+def now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+class Owner:
+    """This process, or one event loop of it, as an owner. Made by `entered`."""
+
+    def __init__(self, connection: Connection, folders: Folders, lease: Json) -> None:
+        self._connection, self._path = connection, f"{folders.leases}/{lease['metadata']['name']}"
+        self.name = str(label(lease, OWNER))
+        self.uid: str = lease["metadata"]["uid"]
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return MANAGED | {OWNER: self.name}
+
+    @property
+    def references(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                "name": lease_name(self.name), "uid": self.uid,
+            }
+        ]  # fmt: skip
+
+    async def renew(self) -> None:
+        """InfrastructureError where others have taken this owner for dead."""
+        found = await self._connection.patch(self._path, {"spec": {"renewTime": now()}})
+        if found is None or found["metadata"]["uid"] != self.uid or annotation(found, DEAD):
+            raise InfrastructureError(
+                LOST,
+                f"owner {self.name} was taken for dead: its Lease was not renewed in time",
+            )
+
+    async def leave(self) -> None:
+        """Remove the Lease, and with it all that refers to it."""
+        await self._connection.delete(self._path, preconditions={"uid": self.uid})
+
+
+async def entered(connection: Connection, folders: Folders, *, dead_s: float) -> Owner:
+    """A new owner."""
+    name = secrets.token_hex(6)
+    lease = {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {
+            "name": lease_name(name),
+            "labels": MANAGED | {OWNER: name},
+            "annotations": {HOLDER: f"{machine()}/{owner_name()}"},
+        },
+        "spec": {
+            "holderIdentity": name,
+            "leaseDurationSeconds": max(1, int(dead_s)),
+            "acquireTime": now(),
+            "renewTime": now(),
+        },
+    }
+    return Owner(connection, folders, await connection.create(folders.leases, lease))
+
+
+class Others:
+    """What this process has seen of all owners' Leases."""
+
+    def __init__(self, connection: Connection, folders: Folders, *, every_s: float) -> None:
+        """Looked at every so many seconds."""
+        self._connection, self._folders, self._every_s = connection, folders, every_s
+        self._looked: float | None = None
+        self._seen: dict[str, tuple[str, float]] = {}
+        """Owner -> its last renewal, and when, by our own clock, it was first seen."""
+
+    async def look(self) -> dict[str, Json]:
+        """The Leases of all owners, by owner."""
+        query = {"labelSelector": OWNER}
+        found = {
+            str(label(item, OWNER)): item
+            async for item, _ in self._connection.listed(self._folders.leases, query)
+            if item
+        }
+        at = asyncio.get_running_loop().time()
+        if self._looked is None or at - self._looked > 3 * self._every_s:
+            self._seen.clear()  # nobody looked, or no server answered: then none could renew either
+        self._looked = at
+        for name, lease in found.items():
+            renewed = str((lease.get("spec") or {}).get("renewTime"))
+            if self._seen.get(name, ("", 0.0))[0] != renewed:
+                self._seen[name] = renewed, at
+        for name in self._seen.keys() - found.keys():
+            del self._seen[name]
+        return found
+
+    def silent_s(self, owner: str) -> float:
+        """For how long its Lease has been seen unchanged."""
+        _, since = self._seen[owner]
+        return asyncio.get_running_loop().time() - since
+
+    def dead(self, owner: str, lease: Json) -> bool:
+        if annotation(lease, DEAD) or ended_here(lease):
+            return True
+        limit = (lease.get("spec") or {}).get("leaseDurationSeconds") or 60
+        return self.silent_s(owner) > limit
+
+    async def declare_dead(self, owner: str, lease: Json) -> bool:
+        """Whether it is dead for good; False where it was renewed since `lease` was read."""
+        if annotation(lease, DEAD):
+            return True
+        changes: Mapping[str, Any] = {
+            "metadata": {
+                "resourceVersion": lease["metadata"]["resourceVersion"],
+                "annotations": {DEAD: now()},
+            }
+        }
+        path = f"{self._folders.leases}/{lease_name(owner)}"
+        try:
+            return await self._connection.patch(path, changes) is not None
+        except ApiError as error:
+            if error.code != CONFLICT:
+                raise
+            return False
+
+
+def ended_here(lease: Json) -> bool:
+    """Whether its process was one of this machine and has ended."""
+    where, _, process = (annotation(lease, HOLDER) or "").partition("/")
+    return where == machine() and where != "unknown" and owner_is_dead(process)
+
+
+async def heartbeat(owner: Owner, every_s: float) -> None:
+    """Renew it until it is cancelled. InfrastructureError where it was taken for dead. A server
+    that is not there is waited for: nobody else can reach it either, to find this owner dead."""
+    while True:
+        await asyncio.sleep(every_s)
+        try:
+            await owner.renew()
+        except SynthError as error:
+            if isinstance(error, InfrastructureError) and error.reason == LOST:
+                raise
+            log.warning("owner %s could not be renewed: %s", owner.name, error)

@@ -1,0 +1,124 @@
+"""What dead owners left on the cluster, and its removal by living ones.
+
+Every owner looks at the Leases of all. One that it finds dead (`owners`) it declares dead first, so
+that none is ever removed that lives: from then on that owner's own renewal tells it to give up. Its
+pools go at once, its sandboxes when they have lingered as long as their template says, its Lease
+last, and with it whatever still refers to it. Two owners may do so at the same time.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from records.errors import SynthError
+from sandboxes.kubernetes.api.connection import Connection, Json
+from sandboxes.kubernetes.cluster import Cluster
+from sandboxes.kubernetes.names import LINGER, SANDBOX, Folders, annotation, lease_name
+from sandboxes.kubernetes.names import selecting as selected
+from sandboxes.kubernetes.owners import Others, Owner
+from sandboxes.kubernetes.states import PodState, pod_state
+
+log = logging.getLogger(__name__)
+
+
+AT_ONCE = 64
+"""Deletions that are asked for at the same time."""
+
+
+class Reaped(NamedTuple):
+    owners: int
+    sandboxes: int
+
+
+class Reaper(Protocol):
+    """Who reaps."""
+
+    connection: Connection
+    folders: Folders
+    cluster: Cluster
+    owner: Owner
+    others: Others
+
+
+async def reaping(who: Reaper, every_s: float) -> None:
+    """Until it is cancelled."""
+    while True:
+        try:
+            reaped = await reap(who)
+            if any(reaped):
+                log.info("removed of dead owners: %s", reaped)
+        except SynthError as error:
+            log.info("dead owners could not be looked for: %s", error)
+        await asyncio.sleep(every_s)
+
+
+async def reap(who: Reaper) -> Reaped:
+    """One round."""
+    gone = sandboxes = 0
+    for owner, lease in (await who.others.look()).items():
+        if owner == who.owner.name or not who.others.dead(owner, lease):
+            continue
+        if not await who.others.declare_dead(owner, lease):
+            continue
+        await remove_pools(who.connection, who.folders, owner, who.cluster)
+        removed, left = await remove_sandboxes(who, owner)
+        sandboxes += removed
+        if not left:
+            path = f"{who.folders.leases}/{lease_name(owner)}"
+            uid = {"uid": lease["metadata"]["uid"]}
+            gone += await who.connection.delete(path, preconditions=uid)
+    return Reaped(gone, sandboxes)
+
+
+async def remove_pools(
+    connection: Connection, folders: Folders, owner: str, cluster: Cluster
+) -> None:
+    """Whatever of an owner is no sandbox that somebody asked for."""
+    mine = selected(owner=owner)
+    if cluster.claims:
+        for folder in (folders.warm_pools, folders.templates):
+            await connection.ask("DELETE", folder, mine)
+        return
+    unclaimed = {"labelSelector": f"{mine['labelSelector']},!{SANDBOX}"}
+    await connection.ask("DELETE", folders.pods, unclaimed)
+
+
+async def remove_sandboxes(who: Reaper, owner: str) -> tuple[int, int]:
+    """How many were removed, and how many may still be adopted."""
+    folder = who.folders.claims if who.cluster.claims else who.folders.pods
+    silent_s, over, left = who.others.silent_s(owner), [], 0
+    async for item, _ in who.connection.listed(folder, selected(owner=owner, sandbox="")):
+        if not item or "deletionTimestamp" in item["metadata"]:
+            continue
+        if silent_s < float(annotation(item, LINGER) or 0):
+            left += 1
+        else:
+            over.append((f"{folder}/{item['metadata']['name']}", item["metadata"]["uid"]))
+    for batch in batched(over, AT_ONCE):
+        await asyncio.gather(
+            *(
+                who.connection.delete(
+                    path, preconditions={"uid": uid}, propagationPolicy="Background"
+                )
+                for path, uid in batch
+            )
+        )
+    return len(over), left
+
+
+def batched(items: list[tuple[str, str]], size: int) -> Iterator[list[tuple[str, str]]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+async def states_of(connection: Connection, folders: Folders, owner: str) -> dict[str, PodState]:
+    """The Pods of an owner (of all with an empty name), by their keys."""
+    found = connection.listed(folders.pods, selected(owner=owner))
+    return dict([pod_state(item) async for item, _ in found if item])
+
+
+def key_of(item: Json) -> str:
+    """Of the Pod in which the sandbox of a claim is, or that it is itself."""
+    sandbox = ((item.get("status") or {}).get("sandbox") or {}).get("name")
+    return sandbox or item["metadata"]["name"]

@@ -1,0 +1,249 @@
+"""What one event loop holds of a cluster: connection, owner, watches, pools, and who keeps them.
+
+A session begins with the first sandbox that its loop asks for, and ends with the loop, or when its
+owner was taken for dead. `asyncio.run` cancels its keeper at its end, which then removes everything
+that was not left to be adopted.
+"""
+
+import asyncio
+import contextlib
+import itertools
+import logging
+from collections import Counter
+from collections.abc import Awaitable
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple, Protocol
+
+from records.errors import SynthError, TransientError
+from sandboxes.core.template import SandboxTemplate
+from sandboxes.kubernetes import cluster as clusters
+from sandboxes.kubernetes import manifests, owners, reaper
+from sandboxes.kubernetes.api import connection as connections
+from sandboxes.kubernetes.api.connection import Connection
+from sandboxes.kubernetes.api.watching import Watched
+from sandboxes.kubernetes.causes import Cause
+from sandboxes.kubernetes.cluster import Cluster
+from sandboxes.kubernetes.filling import Filling, Fillings
+from sandboxes.kubernetes.manifests import PodMaker
+from sandboxes.kubernetes.names import Folders, digest_of, selecting
+from sandboxes.kubernetes.owners import Others, Owner
+from sandboxes.kubernetes.settings import KubernetesSettings
+from sandboxes.kubernetes.states import ClaimState, PodState, claim_state, pod_state
+from sandboxes.local.backend import raise_open_files
+
+log = logging.getLogger(__name__)
+
+LEAVE_S = 20.0
+"""For a session that ends to remove what it made."""
+
+FILL_TRIES = 3
+
+
+class Order(NamedTuple):
+    """What is asked for, and the pool that has such Pods."""
+
+    template: SandboxTemplate
+    filling: Filling | None
+    pool: str
+
+
+class Holder(Protocol):
+    """Whoever is told what becomes of a Pod: the sandbox in it."""
+
+    @property
+    def lingers(self) -> bool: ...
+    @property
+    def renewed(self) -> float: ...
+    def saw(self, state: PodState | None) -> None: ...
+    async def renew(self) -> None: ...
+
+
+class Session:
+    """Made by `begun`."""
+
+    def __init__(
+        self, settings: KubernetesSettings, connection: Connection, folders: Folders,
+        cluster: Cluster, owner: Owner, maker: PodMaker,
+    ) -> None:  # fmt: skip
+        self.settings, self.connection, self.folders = settings, connection, folders
+        self.cluster, self.owner, self.maker = cluster, owner, maker
+        kept = 2 * settings.warm_templates
+        self.fillings = Fillings(carry_python=settings.carry_python, kept=kept)
+        mine = selecting(owner=owner.name)
+        self.pods: Watched[PodState] = Watched(connection, folders.pods, mine, pod_state)
+        self.claims: Watched[ClaimState] | None = None
+        if cluster.claims:
+            self.claims = Watched(connection, folders.claims, mine, claim_state)
+        self.streams = asyncio.Semaphore(settings.streams_at_once)
+        self.holders: dict[str, Holder] = {}
+        """Key of a Pod -> the sandbox in it."""
+        self.orders: dict[str, Order] = {}
+        """Pool -> what its Pods are."""
+        self.stuck: dict[str, Cause] = {}
+        """Pool -> why its Pods do not start, as long as none does."""
+        self.counts: Counter[str] = Counter()
+        self.over: SynthError | None = None
+        """Why it no longer serves."""
+        self.others = Others(connection, folders, every_s=settings.heartbeat_s)
+        self._numbers = itertools.count(1)
+        self._filling: set[str] = set()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.keeper: asyncio.Task[None] | None = None
+        self.pods.tell(self._pod_changed)
+
+    def next_name(self) -> str:
+        return f"synth-{self.owner.name}-{next(self._numbers)}"
+
+    def metadata(self, pool: str | None = None, **annotations: str) -> dict[str, Any]:
+        """Of an object of this owner's."""
+        labels = self.owner.labels | ({} if pool is None else {"synth.dev/pool": pool})
+        made: dict[str, Any] = {"labels": labels, "ownerReferences": self.owner.references}
+        return made | ({"annotations": annotations} if annotations else {})
+
+    async def order(self, template: SandboxTemplate) -> Order:
+        filling = await self.fillings.of(template)
+        pool = digest_of(template.model_dump_json(), filling.digest if filling else "")
+        return self.orders.setdefault(pool, Order(template, filling, pool))
+
+    def shutdown_time(self) -> str:
+        end = datetime.now(UTC) + timedelta(seconds=self.settings.claim_s)
+        return end.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def background(self, work: Awaitable[object]) -> None:
+        """Do it without anybody waiting; what goes wrong is logged."""
+
+        async def run() -> None:
+            try:
+                await work
+            except SynthError as error:
+                log.warning("sandboxes on Kubernetes: %s", error)
+
+        task = asyncio.get_running_loop().create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _pod_changed(self, key: str, state: PodState | None) -> None:
+        if holder := self.holders.get(key):
+            holder.saw(state)
+        if state is None:
+            return
+        if state.runs:
+            self.stuck.pop(state.pool, None)
+        elif state.hopeless is not None:
+            self.stuck[state.pool] = state.hopeless
+        if state.fills and state.name not in self._filling and state.over is None:
+            order = self.orders.get(state.pool)
+            if order is not None and order.filling is not None:
+                self._filling.add(state.name)
+                self.background(self._fill(key, state.name, order.filling))
+
+    async def _fill(self, key: str, pod: str, filling: Filling) -> None:
+        try:
+            for attempt in range(FILL_TRIES):
+                try:
+                    await self.fillings.send(
+                        filling, self.connection, self.folders.pods, pod, self.maker.python
+                    )
+                    self.counts["filled"] += 1
+                    return
+                except TransientError:
+                    self.counts["fill_failed"] += 1
+                    state = self.pods.objects.get(key)
+                    if state is None or not state.fills:
+                        return
+                    if attempt + 1 == FILL_TRIES:
+                        await self.connection.delete(f"{self.folders.pods}/{pod}")
+                        raise
+                    await asyncio.sleep(1.0)
+        finally:
+            self._filling.discard(pod)
+
+    async def _renewing(self) -> None:
+        """Give every sandbox more time to live before half of its time is over."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(self.settings.heartbeat_s)
+            due = loop.time() - self.settings.claim_s / 2
+            waiting = [holder for holder in self.holders.values() if holder.renewed < due]
+            for result in await asyncio.gather(
+                *(holder.renew() for holder in waiting), return_exceptions=True
+            ):
+                if isinstance(result, BaseException):
+                    log.warning("a sandbox could not be renewed: %r", result)
+
+    async def keep(self, ready: asyncio.Event) -> None:
+        """Watch, renew and reap until it is cancelled or fails, then leave."""
+        watches: list[Watched[Any]] = [self.pods]
+        if self.claims is not None:
+            watches.append(self.claims)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for watched in watches:
+                    group.create_task(watched.run())
+                group.create_task(owners.heartbeat(self.owner, self.settings.heartbeat_s))
+                group.create_task(self._renewing())
+                group.create_task(reaper.reaping(self, self.settings.heartbeat_s))
+                for watched in watches:
+                    await watched.ready()
+                ready.set()
+        except* SynthError as errors:
+            first = errors.exceptions[0]
+            self.over = first if isinstance(first, SynthError) else None
+            log.warning("a session with the cluster is over: %s", self.over)
+        finally:
+            self.over = self.over or TransientError("the session with the cluster has ended")
+            ready.set()
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(LEAVE_S):
+                    await self._leave()
+            await self.connection.close()
+
+    async def _leave(self) -> None:
+        """Remove what was made, but for sandboxes that were left to be adopted: then the Lease
+        stays, is not renewed, and whoever finds it dead removes it once they are over."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=LEAVE_S / 2)
+        if any(holder.lingers for holder in self.holders.values()):
+            await reaper.remove_pools(self.connection, self.folders, self.owner.name, self.cluster)
+        else:
+            await self.owner.leave()
+
+
+async def agent_map(connection: Connection, folders: Folders) -> str:
+    """The name of the agent's ConfigMap, once it is there."""
+    made = manifests.agent_config_map()
+    name = str(made["metadata"]["name"])
+    if await connection.get(f"{folders.config_maps}/{name}") is None:
+        await connection.create(folders.config_maps, made)
+    return name
+
+
+async def begun(settings: KubernetesSettings) -> Session:
+    """A session whose watches are up. ConfigError where the cluster cannot serve, TransientError
+    where it does not answer."""
+    raise_open_files()  # a stream for each sandbox
+    connection = await connections.opened(
+        kubeconfig=settings.kubeconfig, context=settings.context,
+        creations_per_s=settings.creations_per_s, burst=settings.creations_burst,
+    )  # fmt: skip
+    folders = Folders(settings.namespace)
+    owner: Owner | None = None
+    try:
+        cluster = await clusters.probed(connection, folders, settings)
+        owner = await owners.entered(connection, folders, dead_s=settings.owner_dead_s)
+        agent = await agent_map(connection, folders)
+        await clusters.walled(connection, folders)
+        maker = PodMaker(settings, cluster, agent)
+        session = Session(settings, connection, folders, cluster, owner, maker)
+    except BaseException:
+        with contextlib.suppress(SynthError):
+            if owner is not None:
+                await asyncio.shield(owner.leave())
+        await connection.close()
+        raise
+    ready = asyncio.Event()
+    session.keeper = asyncio.get_running_loop().create_task(session.keep(ready))
+    await ready.wait()
+    if session.over is not None:
+        raise session.over
+    return session

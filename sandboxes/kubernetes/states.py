@@ -1,0 +1,98 @@
+"""Pods and claims as their watches keep them: what decides something, and nothing else."""
+
+import sys
+from typing import Any, NamedTuple
+
+from sandboxes.kubernetes import causes
+from sandboxes.kubernetes.causes import FILL, SANDBOX, STREAM, Cause
+from sandboxes.kubernetes.names import LINGER, OWNER, POOL, annotation, label
+
+Json = dict[str, Any]
+
+
+class PodState(NamedTuple):
+    name: str
+    uid: str
+    owner: str
+    pool: str
+    node: str
+    runs: bool
+    """Whether both containers run: a stream can be opened."""
+    fills: bool
+    """Whether it waits for what its template shows."""
+    over: Cause | None
+    hopeless: Cause | None
+    unschedulable: str | None
+    deleted: bool
+
+
+def running(statuses: list[Json] | None, name: str) -> bool:
+    return any(
+        each.get("name") == name and "running" in (each.get("state") or {})
+        for each in statuses or ()
+    )
+
+
+def pod_key(pod: Json) -> str:
+    """A Pod of agent-sandbox goes by the Sandbox that controls it, any other by its own name."""
+    for each in pod["metadata"].get("ownerReferences") or ():
+        if each.get("controller") and each.get("kind") == "Sandbox":
+            return each["name"]
+    return pod["metadata"]["name"]
+
+
+def pod_state(pod: Json) -> tuple[str, PodState]:
+    metadata, status = pod["metadata"], pod.get("status") or {}
+    both = status.get("containerStatuses")
+    return pod_key(pod), PodState(
+        name=metadata["name"],
+        uid=metadata["uid"],
+        # the same texts in thousands of objects
+        owner=sys.intern(label(pod, OWNER) or ""),
+        pool=sys.intern(label(pod, POOL) or ""),
+        node=sys.intern(pod["spec"].get("nodeName") or ""),
+        runs=running(both, SANDBOX) and running(both, STREAM),
+        fills=running(status.get("initContainerStatuses"), FILL),
+        over=causes.ended(pod),
+        hopeless=causes.hopeless(pod),
+        unschedulable=causes.unschedulable(pod),
+        deleted="deletionTimestamp" in metadata,
+    )
+
+
+class ClaimState(NamedTuple):
+    uid: str
+    owner: str
+    ready: bool
+    sandbox: str | None
+    """The Sandbox that it got."""
+    problem: str | None
+    """The reason and message of a claim that is not ready."""
+    refused: bool
+    """Whether it never will be."""
+    linger_s: float
+    deleted: bool
+
+
+HOPELESS = (
+    "InvalidMetadata", "EnvVarsInjectionRejected", "VolumeClaimTemplatesError", "ClaimExpired",
+    "SandboxExpired", "InvalidConfiguration", "PodFailed", "PodSucceeded",
+)  # fmt: skip
+"""Reasons of a claim that no waiting helps."""
+
+
+def claim_state(claim: Json) -> tuple[str, ClaimState]:
+    status, metadata = claim.get("status") or {}, claim["metadata"]
+    ready = next((c for c in status.get("conditions") or () if c.get("type") == "Ready"), {})
+    reason = ready.get("reason") or ""
+    problem = f"{reason}: {ready.get('message') or ''}" if ready.get("status") == "False" else None
+    return metadata["name"], ClaimState(
+        uid=metadata["uid"],
+        owner=sys.intern(label(claim, OWNER) or ""),
+        ready=ready.get("status") == "True",
+        sandbox=(status.get("sandbox") or {}).get("name"),
+        problem=problem,
+        refused=problem is not None and reason in HOPELESS,
+        linger_s=float(annotation(claim, LINGER) or 0),
+        deleted="deletionTimestamp" in metadata,
+    )

@@ -1,0 +1,45 @@
+"""Many simulated sandboxes are held at once, and a killed holder leaves none of them."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from tests.kubernetes.faults import backend
+from tests.kubernetes.holding import holder
+from tests.kubernetes.leaks import nothing_left
+from tests.kubernetes.staging import staged
+
+NODE_PODS = 512
+STREAMS_OF_ONE = 5000
+"""Each takes two descriptors of the double; a process often has 20,000 at most."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "count", [300, pytest.param(10_000, marks=pytest.mark.scale)], ids=["300", "10000"]
+)
+def test_many_are_held_at_once_and_none_is_left(count: int) -> None:
+    nodes = f"simulated={-(-count // NODE_PODS) + 2}"
+    workers = 0 if count < STREAMS_OF_ONE else -(-count // STREAMS_OF_ONE)
+    with staged(nodes=nodes, stream_workers=workers) as stage:
+        settings = stage.simulated(
+            linger_s=5, warm=50, creations_per_s=500, creations_burst=200, heartbeat_s=5,
+            owner_dead_s=60, ready_s=600,
+        )  # fmt: skip
+        process, found = holder(settings, count)
+        try:
+            assert found["held"] == found["answered"] == count
+            assert found["round_s"] < 60, "each has answered in the last minute"
+            assert process.poll() is None
+        finally:
+            process.kill()
+            process.wait()
+
+        async def cleared() -> None:
+            async with backend(stage, heartbeat_s=1, owner_dead_s=60) as other:
+                await other.held()
+                await nothing_left(stage, found["owner"])
+
+        with contextlib.closing(process.stdout):
+            asyncio.run(cleared())
