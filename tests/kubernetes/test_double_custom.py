@@ -1,5 +1,5 @@
 """Custom resources: a definition serves its group at once, and its schema prunes, defaults and
-validates. With the real definitions of agent-sandbox (SYNTH_TEST_DATA) its kinds are held to them."""
+validates. The kinds of agent-sandbox are held to their real definitions (SYNTH_TEST_DATA)."""
 
 import os
 from pathlib import Path

@@ -72,7 +72,7 @@ async def play(asked: argparse.Namespace) -> None:
     if sys.version_info < (3, 12):  # a thread for each process would be the default
         watcher = asyncio.PidfdChildWatcher()
         watcher.attach_loop(asyncio.get_running_loop())
-        asyncio.get_event_loop_policy().set_child_watcher(watcher)
+        asyncio.set_child_watcher(watcher)
     api = from_kubeconfig(asked.kubeconfig, asked.context)()
     task = asyncio.current_task()
     assert task is not None

@@ -12,7 +12,9 @@ log = logging.getLogger("players")
 Handler = Callable[[Obj | None, Obj | None], None]
 """Gets an object as it was and as it is; None before it was there and after it is gone."""
 
-AGAIN_S = 0.2
+AGAIN_S, ABSENT_S = 0.2, 1.0
+"""Between two tries: after a failure, and for a resource that the server does not have yet."""
+
 GONE = 410
 
 
@@ -49,7 +51,7 @@ class Informer:
                     self._version = ""
                 if error.status != GONE:
                     log.debug("watching %s: %s", self.resource.plural, error)
-                    await asyncio.sleep(AGAIN_S)
+                    await asyncio.sleep(ABSENT_S if error.status == 404 else AGAIN_S)
 
     async def _list(self) -> None:
         items, version = await self._api.list(self.resource)

@@ -132,6 +132,12 @@ def _openapi(kinds: list[Kind]) -> JsonObject:
                 "x-kubernetes-group-version-kind": named,
             }
         }
+    if any(kind.address == ("", "namespaces") for kind in kinds):
+        # For a `kind: List` kubectl asks OpenAPI version 2, which is not served: it is said here.
+        named = {"group": "", "kind": "List", "version": "v1"}
+        paths["/api/v1/lists"] = {
+            "patch": {"parameters": parameters, "x-kubernetes-group-version-kind": named}
+        }
     return {
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes API double", "version": VERSION["gitVersion"]},

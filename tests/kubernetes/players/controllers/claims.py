@@ -127,6 +127,8 @@ class ClaimController:
             )
         template = self._templates.get(template_key(pool))
         if not spec.get("env") and not spec.get("volumeClaimTemplates"):
+            if (found := await self._assigned(claim, pool, template)) is not None:
+                return found
             while (candidate := self._candidate(pool)) is not None:
                 if (found := await self._adopt(claim, pool, template, candidate)) is not None:
                     return found
@@ -150,6 +152,23 @@ class ClaimController:
             self._had.pop(uid, None)
             return found
         return self._had.get(uid)
+
+    async def _assigned(self, claim: Obj, pool: Obj, template: Obj | None) -> Obj | None:
+        """The sandbox that the claim was marked with by a try that failed afterwards."""
+        if not (name := annotations_of(claim).get(ASSIGNED)):
+            return None
+        try:
+            found = await self._api.get(SANDBOXES, claim["metadata"]["namespace"], name)
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return None
+        if controlled_by(found, claim):
+            self._had[uid_of(claim)] = found
+            return found
+        if deleting(found) or not controlled_by(found, pool):
+            return None
+        return await self._adopt(claim, pool, template, found)
 
     def _candidate(self, pool: Obj) -> Obj | None:
         """The oldest ready sandbox of the pool, or else the oldest one, for this claim alone."""

@@ -43,6 +43,8 @@ class Scheduler:
         """What is reserved on each node."""
         self._placed: dict[str, tuple[str, Amounts]] = {}
         """Pod's uid -> its node and what it reserves there, from the moment of the decision."""
+        self._rooms: dict[str, tuple[str, Amounts]] = {}
+        """Node -> its version, and what it has."""
         self._without: set[str] = set()
         self._settling: asyncio.TimerHandle | None = None
         self._events = Recorder(api, NAME)
@@ -130,7 +132,7 @@ class Scheduler:
             used = self._used.get(name, {})
             if why := unfit(pod, node, simulated):
                 reasons[why] += 1
-            elif short := lacking(wanted, node, used):
+            elif short := lacking(wanted, self._room(node), used):
                 reasons.update(short)
                 helpful += 1
             else:
@@ -140,6 +142,14 @@ class Scheduler:
         if best is not None:
             return best[2], ""
         return None, sentence(len(nodes), reasons, helpful)
+
+    def _room(self, node: Obj) -> Amounts:
+        meta = node["metadata"]
+        version, room = self._rooms.get(meta["name"], ("", {}))
+        if version != meta["resourceVersion"]:
+            room = room_of(node)
+            self._rooms[meta["name"]] = meta["resourceVersion"], room
+        return room
 
     async def _unschedulable(self, pod: Obj, message: str) -> None:
         old = condition_of(pod, "PodScheduled")
@@ -224,9 +234,12 @@ def matches(labels: dict[str, str], expression: Obj) -> bool:
     raise ValueError(f"a node selector has no operator {expression['operator']!r}")
 
 
-def lacking(wanted: Amounts, node: Obj, used: Amounts) -> list[str]:
-    """What the node has too little of."""
-    room = amounts((node.get("status") or {}).get("allocatable"))
+def room_of(node: Obj) -> Amounts:
+    return amounts((node.get("status") or {}).get("allocatable"))
+
+
+def lacking(wanted: Amounts, room: Amounts, used: Amounts) -> list[str]:
+    """What a node has too little of."""
     short = [
         name
         for name, value in wanted.items()

@@ -91,15 +91,19 @@ class Host:
         log.error("Pod %s: %r", pod["metadata"]["name"], error)
 
     async def run(self) -> None:
-        """Evict Pods that use more storage than is their own."""
+        """Evict Pods that use more storage than is their own. Looking takes a tenth of the time at
+        most, however many files there are."""
+        loop, took_s = asyncio.get_running_loop(), 0.0
         while True:
-            await asyncio.sleep(LOOK_S)
+            await asyncio.sleep(max(LOOK_S, 10 * took_s))
+            began = loop.time()
             for run in list(self.runs):
                 if run.status.phase != "Running":
                     continue
                 if (message := await asyncio.to_thread(run.over_limit)) is not None:
                     run.fail("Evicted", message, None)
                     self.events.warn(run.pod, "Evicted", message)
+            took_s = loop.time() - began
 
     def close(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -159,6 +159,7 @@ class RealRun:
         """Start a container, as soon as that can be, and wait for its end."""
         container = None
         while container is None:
+            reason = message = ""
             if self._ending:
                 return KILLED
             try:
