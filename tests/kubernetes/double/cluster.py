@@ -167,6 +167,8 @@ class Cluster:
     ) -> None:
         """Refuse what is over a quota, and note in the quota what it then has used."""
         held = list(self.store.entries_of(QUOTAS, namespace)) if kind.namespaced else []
+        if not held:
+            return
         quota_kind = self.kinds.at(QUOTAS)
         for entry in held:
             quota = entry.item(quota_kind)
