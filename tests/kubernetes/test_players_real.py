@@ -53,9 +53,11 @@ def with_pod(stage: Stage) -> Callable[..., None]:
                 await cluster.make_pod(
                     name, {"terminationGracePeriodSeconds": 0, **spec}, **metadata
                 )
-                await test(cluster, name)
-                await cluster.delete_pod(name)
-                await cluster.gone(name)
+                try:
+                    await test(cluster, name)
+                finally:
+                    await cluster.delete_pod(name)
+                    await cluster.gone(name)
 
         asyncio.run(ran())
 
@@ -210,8 +212,12 @@ def test_init_containers_run_one_after_another_and_before_all_else(
 ) -> None:
     async def test(cluster: Asking, name: str) -> None:
         await cluster.running(name)
-        answer = await cluster.exec(name, ["cat", "/data/log"])
-        assert answer.stdout == b"one\ntwo\nthree\n"
+
+        async def logged() -> Json:
+            return {"text": (await cluster.exec(name, ["cat", "/data/log"])).stdout}
+
+        whole = b"one\ntwo\nthree\n"
+        await until(logged, lambda found: found["text"] == whole, "what the containers wrote")
         pod = await cluster.pod(name)
         assert pod is not None
         for each in ("one", "two"):

@@ -98,7 +98,7 @@ class Host:
             await asyncio.sleep(max(LOOK_S, 10 * took_s))
             began = loop.time()
             for run in list(self.runs):
-                if run.status.phase != "Running":
+                if run.status.phase in ("Succeeded", "Failed"):
                     continue
                 if (message := await asyncio.to_thread(run.over_limit)) is not None:
                     run.fail("Evicted", message, None)
