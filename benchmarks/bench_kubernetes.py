@@ -25,13 +25,15 @@ from sandboxes.core.sandbox import closing
 from sandboxes.kubernetes.backend import KubernetesBackend
 from sandboxes.lending.leases import available
 from sandboxes.local.backend import LOCAL
-from tests.kubernetes.faults import FAULTS, backend
+from tests.kubernetes.faults import FAULTS, REAL_FAULTS, backend
 from tests.kubernetes.holding import TEMPLATE, holder, pinged, spread
 from tests.kubernetes.leaks import left, nothing_left
 from tests.kubernetes.players.real.host import unable
 from tests.kubernetes.staging import Stage, staged
 
 NODE_PODS = 512
+STREAMS_OF_ONE = 5000
+"""Held by one process of the double, which needs two descriptors for each."""
 PINGS = 200
 
 
@@ -43,7 +45,7 @@ def main() -> None:
     parser.add_argument("--faults", action="store_true")
     options = parser.parse_args()
     nodes = f"simulated={-(-options.count // NODE_PODS) + 2}"
-    with staged(nodes=nodes) as stage:
+    with staged(nodes=nodes, stream_workers=options.count // STREAMS_OF_ONE) as stage:
         hold(stage, options.count, options.at_once, options.warm)
     real = unable()
     with staged(nodes="simulated=2" if real else "real=1,simulated=2") as stage:
@@ -51,6 +53,8 @@ def main() -> None:
         if options.faults:
             for name, fault in FAULTS.items():
                 show({"fault": name, "pods": "simulated", "what": asyncio.run(fault(stage))})
+            for name, fault in () if real else REAL_FAULTS.items():
+                show({"fault": name, "pods": "real", "what": asyncio.run(fault(stage))})
 
 
 def hold(stage: Stage, count: int, at_once: int, warm: int) -> None:

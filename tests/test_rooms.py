@@ -34,7 +34,7 @@ ROOMS = {
     ],
     "sandboxes": [
         *("inside/hooks", "inside", "core/agent", "core", "local"),
-        *("kubernetes", "egress", "lending", "mcp/protocol"),
+        *("kubernetes/api", "kubernetes", "egress", "lending", "mcp/protocol"),
         *("mcp/packages", "mcp/domains", "mcp", "code", "installing", "bench", "."),
     ],
     "offline_llm": [

@@ -5,9 +5,12 @@ one checkout from another, and a virtual environment under a closed home works a
 """
 
 import configparser
+import re
 import sys
 import sysconfig
+from collections.abc import Iterable
 from functools import cache
+from importlib.metadata import Distribution, distributions
 from pathlib import Path
 
 from records.errors import ConfigError
@@ -69,8 +72,64 @@ def packages_inside() -> str:
     return f"{ENVIRONMENT}/lib/python{VERSION}/site-packages"
 
 
-def environment_binds(packages: Path) -> tuple[Bind, ...]:
-    return (*base_binds(), Bind(source=str(packages), target=packages_inside()))
+def environment_binds(packages: Path, entries: Iterable[str] | None = None) -> tuple[Bind, ...]:
+    """The installed packages, or of their folder these entries alone. The interpreter itself is
+    shown to every sandbox (`base_binds`)."""
+    if entries is None:
+        return (Bind(source=str(packages), target=packages_inside()),)
+    inside = packages_inside()
+    return tuple(Bind(source=str(packages / e), target=f"{inside}/{e}") for e in entries)
+
+
+@cache
+def owner_of(packages: Path, command: str) -> str | None:
+    """The distribution that has this console script, or for a name with dots or none of these the
+    module of this name; None where none has."""
+    top = command.partition(".")[0]
+    for dist in distributions(path=[str(packages)]):
+        if any(e.group == "console_scripts" and e.name == command for e in dist.entry_points):
+            return dist.name
+    for dist in distributions(path=[str(packages)]):
+        if {top, f"{top}.py"} & entries_of(dist):
+            return dist.name
+    return None
+
+
+@cache
+def needed_by(packages: Path, distribution: str) -> tuple[str, ...]:
+    """The entries of the folder that a distribution has, and all that it requires as far as it is
+    installed. A requirement that depends on the machine counts as one."""
+    installed = {plain(dist.name): dist for dist in distributions(path=[str(packages)])}
+    waiting, seen, found = [(plain(distribution), "")], set[tuple[str, str]](), set[str]()
+    while waiting:
+        name, extra = wanted = waiting.pop()
+        if wanted in seen or name not in installed:
+            continue
+        seen.add(wanted)
+        found |= entries_of(installed[name])
+        for line in installed[name].requires or ():
+            if (match := REQUIREMENT.fullmatch(line.strip())) is None:
+                continue
+            needed, extras, marker = match.groups(default="")
+            only = EXTRA.search(marker)
+            if only is None or plain(only[1]) == extra:
+                waiting.append((plain(needed), ""))
+                waiting += [(plain(needed), plain(e)) for e in extras.split(",") if e]
+    return tuple(sorted(found))
+
+
+REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*(?:\[([^\]]*)\])?[^;]*(?:;(.*))?", re.DOTALL)
+EXTRA = re.compile(r"extra\s*==\s*['\"]([^'\"]+)")
+
+
+def plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name.strip()).lower()
+
+
+def entries_of(dist: Distribution) -> set[str]:
+    """Entries of the folder of packages, not of folders beside it; a cache has those of all."""
+    tops = {file.parts[0] for file in dist.files or ()}
+    return tops - {"..", "__pycache__", "/"}
 
 
 def environment_files() -> dict[str, str]:

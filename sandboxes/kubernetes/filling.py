@@ -167,7 +167,8 @@ def signature(source: str) -> str:
 
 
 def walked(source: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Path below it ("" for itself) and status, links not followed but for the first one."""
+    """Path below it ("" for itself) and status; links are not followed but for the first one, and
+    folders that are closed to others not entered."""
     try:
         first = source.stat()
     except OSError as error:
@@ -176,13 +177,17 @@ def walked(source: Path) -> Iterator[tuple[str, os.stat_result]]:
     if not stat.S_ISDIR(first.st_mode):
         return
     for at, below, names in os.walk(source):
-        below.sort()
+        entered = []
         for name in sorted([*below, *names]):
             path = os.path.join(at, name)  # noqa: PTH118  # pathlib takes longer than all the rest
             try:
-                yield path[len(str(source)) + 1 :], os.lstat(path)
+                found = os.lstat(path)
             except FileNotFoundError:
                 continue
+            if stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_IXOTH:
+                entered.append(name)
+            yield path[len(str(source)) + 1 :], found
+        below[:] = entered
 
 
 def written(archive: tarfile.TarFile, inside: Mapping[str, Entry]) -> None:

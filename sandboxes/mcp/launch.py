@@ -241,13 +241,27 @@ def python_launch(config: ServerConfig, packages: Path, argv: list[str]) -> Laun
     programs = python_env.environment_programs(packages) if calls_programs(config) else {}
     template = template_of(
         config,
-        binds=python_env.environment_binds(packages),
+        binds=python_env.environment_binds(packages, needed_there(config, packages)),
         files=python_env.environment_files(),
         programs=programs,
         links=python_env.environment_links(),
         path=(f"{python_env.ENVIRONMENT}/bin", f"{python_env.packages_inside()}/bin"),
     )
     return Launch(template, argv)
+
+
+def needed_there(config: ServerConfig, packages: Path) -> tuple[str, ...] | None:
+    """What of the packages the server needs where they are sent to its sandbox; None for all: on
+    this machine they are shown without any cost, and of a script nobody knows what it imports."""
+    command, *arguments = config.command
+    if leases.place_in_use() is leases.HERE or config.packages is not None:
+        return None
+    if command in ("python", "python3"):
+        if arguments[:1] != ["-m"] or len(arguments) < 2:
+            return None
+        command = arguments[1]
+    owner = python_env.owner_of(packages, command)
+    return None if owner is None else python_env.needed_by(packages, owner)
 
 
 def calls_programs(config: ServerConfig) -> bool:

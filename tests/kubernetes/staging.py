@@ -138,8 +138,11 @@ def stopped(process: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def staged(*, nodes: str = "real=1,simulated=1", claims: bool = True) -> Iterator[Stage]:
-    """A cluster to test with. `claims` is whether it has agent-sandbox."""
+def staged(
+    *, nodes: str = "real=1,simulated=1", claims: bool = True, stream_workers: int = 0
+) -> Iterator[Stage]:
+    """A cluster to test with. `claims` is whether it has agent-sandbox; `stream_workers` are
+    processes of the double to hold more streams than one may."""
     folder = Path(tempfile.mkdtemp(prefix="synth-stage-"))
     given = os.environ.get("SYNTH_TEST_KUBECONFIG")
     processes: dict[str, subprocess.Popen[bytes]] = {}
@@ -151,6 +154,7 @@ def staged(*, nodes: str = "real=1,simulated=1", claims: bool = True) -> Iterato
             if given is None:
                 words = ["--kubeconfig", str(kubeconfig), "--log", str(folder / "requests")]
                 words += ["--state", str(folder / "state")]
+                words += ["--stream-workers", str(stream_workers)]
                 words += ["--crds", str(definitions)] if definitions is not None else []
                 process, double = started("tests.kubernetes.double", log, *words)
                 processes["double"] = process

@@ -1,5 +1,5 @@
 """Custom resources: a definition serves its group at once, and its schema prunes, defaults and
-validates. With the real definitions of agent-sandbox (SYNTH_TEST_DATA) its kinds are held to them."""
+validates. The kinds of agent-sandbox are held to their real definitions (SYNTH_TEST_DATA)."""
 
 import os
 from pathlib import Path
@@ -70,6 +70,22 @@ def test_a_definition_serves_its_kind_until_it_is_deleted() -> None:
         assert (await ask("GET", KETTLES)).code == 404
         groups = (await ask("GET", "/apis")).body["groups"]
         assert "tea.example" not in {group["name"] for group in groups}
+
+    against(test)
+
+
+def test_a_definition_waits_for_the_finalizers_of_its_objects() -> None:
+    async def test(ask: Asking) -> None:
+        await defined(ask)
+        kettle = a_kettle(litres=1)
+        kettle["metadata"]["finalizers"] = ["tea.example/pour"]
+        await ask("POST", KETTLES, kettle)
+        ending = await ask("DELETE", f"{DEFINITIONS}/kettles.tea.example")
+        assert ending.body["metadata"]["deletionTimestamp"]
+        assert (await ask("GET", f"{KETTLES}/k")).body["metadata"]["deletionTimestamp"]
+        await ask.patch(f"{KETTLES}/k", {"metadata": {"finalizers": None}})
+        assert (await ask("GET", f"{DEFINITIONS}/kettles.tea.example")).code == 404
+        assert (await ask("GET", KETTLES)).code == 404
 
     against(test)
 

@@ -105,6 +105,7 @@ def test_pods_are_valid_and_hardened(made: tuple[Any, Any, Any]) -> None:
 def test_objects_of_agent_sandbox_are_as_its_definitions_say() -> None:
     made = pod(TEMPLATES["clock"], SETTINGS["everything"], FILLING)
     metadata = {"labels": {OWNER: "0123456789ab"}}
+    del made["metadata"]["name"]
     template = manifests.sandbox_template("t", metadata, made["metadata"], made["spec"])
     check(template)
     assert template["spec"]["networkPolicyManagement"] == "Unmanaged"

@@ -1,7 +1,6 @@
 """Real Pods of the played node: what is in their containers, how they end, and that all goes."""
 
 import asyncio
-import os
 import shutil
 import subprocess
 import uuid
@@ -53,9 +52,11 @@ def with_pod(stage: Stage) -> Callable[..., None]:
                 await cluster.make_pod(
                     name, {"terminationGracePeriodSeconds": 0, **spec}, **metadata
                 )
-                await test(cluster, name)
-                await cluster.delete_pod(name)
-                await cluster.gone(name)
+                try:
+                    await test(cluster, name)
+                finally:
+                    await cluster.delete_pod(name)
+                    await cluster.gone(name)
 
         asyncio.run(ran())
 
@@ -210,8 +211,12 @@ def test_init_containers_run_one_after_another_and_before_all_else(
 ) -> None:
     async def test(cluster: Asking, name: str) -> None:
         await cluster.running(name)
-        answer = await cluster.exec(name, ["cat", "/data/log"])
-        assert answer.stdout == b"one\ntwo\nthree\n"
+
+        async def logged() -> Json:
+            return {"text": (await cluster.exec(name, ["cat", "/data/log"])).stdout}
+
+        whole = b"one\ntwo\nthree\n"
+        await until(logged, lambda found: found["text"] == whole, "what the containers wrote")
         pod = await cluster.pod(name)
         assert pod is not None
         for each in ("one", "two"):
@@ -382,14 +387,25 @@ def test_what_may_not_start_says_why(with_pod: Callable[..., None]) -> None:
 def test_a_removed_pod_leaves_nothing_on_the_machine(
     with_pod: Callable[..., None], stage: Stage
 ) -> None:
-    """No process, no control group, no folder, no mount."""
-    pid = 0
+    """No process, no control group, no folder, no mount; a little after it is gone from the API."""
+    pid = stage.processes["players"].pid
+
+    async def left() -> Json:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        folders = root_folder().glob(f"{pid}.*/pods/{uids[0]}")
+        groups = [
+            str(folder)
+            for _, parent in cgroups.controllers().values()
+            for folder in parent.glob(f"{PREFIX}.{pid}.*.pod-*")
+        ]
+        mounts = uids[0] in Path(f"/proc/{pid}/mountinfo").read_text()
+        return {"status": [*children, *map(str, folders), *groups], "mounted": mounts}
 
     async def test(cluster: Asking, name: str) -> None:
-        await cluster.running(name)
-        pod = await cluster.pod(name)
-        assert pod is not None
-        uids.append(pod["metadata"]["uid"])
+        uids.append((await cluster.running(name))["metadata"]["uid"])
+        found = await left()
+        assert len(found["status"]) >= 3
+        assert found["mounted"]
 
     uids: list[str] = []
     spec = {
@@ -397,14 +413,5 @@ def test_a_removed_pod_leaves_nothing_on_the_machine(
         "volumes": [{"name": "data", "emptyDir": {"medium": "Memory"}}],
     }
     with_pod(test, spec)
-    assert not list(root_folder().glob(f"*/pods/{uids[0]}"))
-    pid = stage.processes["players"].pid
-    groups = [
-        folder
-        for _, parent in cgroups.controllers().values()
-        for folder in parent.glob(f"{PREFIX}.{pid}.*.pod-*")
-    ]
-    assert not groups
-    assert uids[0] not in Path(f"/proc/{pid}/mountinfo").read_text()
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    assert not [each for each in children if Path(f"/proc/{each}").exists()], os.getpid()
+    nothing = {"status": [], "mounted": False}
+    asyncio.run(until(left, lambda found: found == nothing, "what a Pod leaves"))

@@ -349,9 +349,8 @@ def test_a_managed_template_has_a_policy_and_an_unmanaged_one_none(
 
         async def names() -> Json:
             found = await policies.list_namespaced_network_policy(cluster.namespace)
-            return {
-                each.metadata.name: cluster.plain(each) for each in found.items if each.metadata
-            }
+            plain = [cluster.plain(each) for each in found.items]
+            return {each["metadata"]["name"]: each for each in plain}
 
         found = await until(names, lambda found: f"{name}-network-policy" in found, "the policy")
         assert f"{pool.name}-network-policy" not in found

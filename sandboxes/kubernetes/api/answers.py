@@ -43,7 +43,7 @@ def refusal(code: int, body: bytes, asked: str) -> SynthError:
             f"the API server forbids {asked}: {said}; grant it "
             "(kubectl apply -k deploy/kubernetes makes a role that has all rights needed)"
         )
-    if code == NOT_FOUND and "namespaces" in said:
+    if code == NOT_FOUND and "namespaces" in said and not asked.startswith("GET "):
         return ConfigError(f"{asked}: {said}; make it (kubectl apply -k deploy/kubernetes)")
     if code in (BAD_REQUEST, INVALID):
         return ConfigError(f"the API server takes an object of ours for invalid, {asked}: {said}")

@@ -50,6 +50,25 @@ def test_definitions_outside_are_refused(setting: str) -> None:
         check_parameters(config, "data/demo")
 
 
+def test_a_kubeconfig_and_a_key_of_the_proxy_are_not_the_ui_s_to_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def flow(**settings: str) -> RunConfig:
+        cluster = {"backend": "kubernetes", "kubernetes": settings}
+        return RunConfig.model_validate({"sandboxes": cluster})
+
+    check_parameters(flow(namespace="ours"), "data/demo")
+    with pytest.raises(
+        ConfigError, match=r"sandboxes\.kubernetes\.kubeconfig = 'data/k'.*programs"
+    ):
+        check_parameters(flow(kubeconfig="data/k"), "data/demo")
+    proxied = flow(egress_proxy="10.1.2.3:3128", egress_key_env="SHOP_TOKEN")
+    with pytest.raises(ConfigError, match="egress_key_env = 'SHOP_TOKEN' is not among the keys"):
+        check_parameters(proxied, "data/demo")
+    monkeypatch.setenv("SYNTH_FLOW_KEYS", "SHOP_TOKEN")
+    check_parameters(proxied, "data/demo")
+
+
 def test_extensions_are_refused_wherever_they_lie(root: Path) -> None:
     own = root / "kinds.py"
     own.write_text("EXTENSION = None")

@@ -26,6 +26,9 @@ def parsed() -> argparse.Namespace:
     parser.add_argument(
         "--faults", type=Path, help="file with a JSON list of faults from the start"
     )
+    parser.add_argument(
+        "--stream-workers", type=int, default=0, help="processes that joined streams go to"
+    )
     parser.add_argument("--wait", type=float, default=0.0, help="seconds before it listens")
     return parser.parse_args()
 
@@ -39,6 +42,7 @@ async def run(asked: argparse.Namespace) -> None:
             state=asked.state,
             history=asked.history,
             bookmark_s=asked.bookmark_s,
+            stream_workers=asked.stream_workers,
         )
     )
     if asked.faults is not None:

@@ -89,7 +89,7 @@ class Stage:
         with listening(settings.host, settings.port) as socket:
             port = socket.getsockname()[1]
             nodes = Nodes(
-                api, played_nodes(settings.nodes), port,
+                api, self.informer(NODES), played_nodes(settings.nodes), port,
                 tls=settings.tls is not None, heartbeat_s=settings.heartbeat_s,
             )  # fmt: skip
             faults = Faults(start_s=settings.start_s)

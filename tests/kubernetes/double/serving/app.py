@@ -48,6 +48,8 @@ class Settings:
     history: int = 4096
     """Events of each resource that a watch can begin after."""
     bookmark_s: float = 5.0
+    stream_workers: int = 0
+    """Processes to which joined streams are handed over; for more of them than one may hold."""
 
 
 class Double:
@@ -64,7 +66,7 @@ class Double:
         self.reading = Reading(self.cluster, self.hub)
         self.writing = Writing(self.cluster)
         self.subresources = Subresources(self.writing)
-        self.streams = Streams(self.cluster)
+        self.streams = Streams(self.cluster, settings.stream_workers)
         self.restart: Callable[[float], None] | None = None
         """Set by whoever runs this as a process."""
         self._log: IO[bytes] | None = None

@@ -1,7 +1,8 @@
 """What clients ask first: versions, groups, resources, and as much OpenAPI as kubectl needs.
 
 kubectl leaves validation to the server where the OpenAPI document of a group has PATCH operations
-with the parameter `fieldValidation`; these documents have nothing else.
+with the parameter `fieldValidation`; these documents have nothing else. For a `kind: List` it asks
+for OpenAPI version 2, which is not served: several documents in one file need none.
 """
 
 from typing import Any

@@ -12,8 +12,10 @@ from aiohttp import ClientSession, web
 
 from tests.kubernetes.double import errors
 from tests.kubernetes.double.cluster import Cluster
-from tests.kubernetes.double.errors import JsonObject
+from tests.kubernetes.double.errors import ApiError, JsonObject
 from tests.kubernetes.double.kinds import NODES, PODS, Kind
+from tests.kubernetes.double.rules.pods import CONTAINERS
+from tests.kubernetes.double.serving.pipes import Pipes
 from tests.kubernetes.double.serving.requests import Asked
 
 SCHEME = "synth.dev/kubelet-scheme"
@@ -60,12 +62,16 @@ class _Half(asyncio.Protocol):
 
 
 class Streams:
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, workers: int = 0) -> None:
+        """`workers` are processes that take joined streams over (`pipes`); with none they are
+        joined here."""
         self.cluster = cluster
+        self._pipes = Pipes(workers)
         self._open: set[_Half] = set()
         self._session: ClientSession | None = None
 
     def __len__(self) -> int:
+        """Those that are joined here."""
         return len(self._open)
 
     def drop(self) -> int:
@@ -74,7 +80,7 @@ class Streams:
         for half in list(self._open):
             if half.transport is not None:
                 half.transport.abort()
-        return count
+        return count + self._pipes.drop()
 
     def _place(self, asked: Asked, query: Any) -> tuple[str, int, str]:
         """Host and port of the Pod's kubelet, and the container that is meant."""
@@ -89,6 +95,8 @@ class Streams:
                 f"cannot exec into a container in a completed pod; current phase is {phase}"
             )
         container = query.get("container") or _only_container(pod)
+        if container not in _names(pod):
+            raise errors.bad_request(f"container {container} is not valid for pod {asked.name}")
         host, port = self._kubelet(node)
         return host, port, container
 
@@ -127,19 +135,13 @@ class Streams:
         """Open the kubelet's side with the client's own handshake, then join both connections."""
         client = request.transport
         assert isinstance(client, asyncio.Transport)
-        ours = {"stdin": "input", "stdout": "output", "stderr": "error"}
-        pairs = [
-            f"{ours.get(key, key)}={quote(value)}"
-            for key, value in request.query.items()
-            if key != "container"
-        ]
         kept = [
             f"{name}: {value}"
             for name, value in request.headers.items()
             if name.lower() not in _HOP_BY_HOP
         ]
         head = [
-            f"GET {path}?{'&'.join(_as_numbers(pairs))} HTTP/1.1",
+            f"GET {path}?{_kubelet_query(request.query)} HTTP/1.1",
             f"Host: {host}:{port}",
             "Connection: Upgrade",
             "Upgrade: websocket",
@@ -156,10 +158,17 @@ class Streams:
         answer = await reader.head
         if not answer.startswith(b"HTTP/1.1 101"):
             reader.transport.abort()
-            line = answer.split(b"\r\n", 1)[0].decode("latin-1", "replace")
-            raise errors.internal(f"unable to upgrade connection: the node answered {line!r}")
+            raise _refused(answer)
         # The client's connection is taken from the HTTP server: from here on it is a pipe.
         former = client.get_protocol()
+        if self._pipes:
+            client.pause_reading()
+            client.set_protocol(asyncio.Protocol())
+            reader.transport.set_protocol(asyncio.Protocol())
+            self._pipes.hand(client, reader.transport, answer + reader.taken())
+            assert isinstance(former, asyncio.Protocol)
+            loop.call_soon(former.connection_lost, None)
+            raise asyncio.CancelledError
         ours_half = _Half(self)
         ours_half.transport = client
         ours_half.other, reader.other = reader, ours_half
@@ -192,6 +201,7 @@ class Streams:
 
     async def close(self) -> None:
         self.drop()
+        self._pipes.close()
         if self._session is not None:
             await self._session.close()
 
@@ -216,6 +226,11 @@ class _Answer(_Half):
             head, self._received = self._received[: at + 4], self._received[at + 4 :]
             self.head.set_result(head)
 
+    def taken(self) -> bytes:
+        """What came after the head, which nobody has passed on yet."""
+        received, self._received = self._received, b""
+        return received
+
     def begin(self) -> None:
         if self._received:
             super().data_received(self._received)
@@ -229,9 +244,29 @@ class _Answer(_Half):
         super().connection_lost(exc)
 
 
-def _as_numbers(pairs: list[str]) -> list[str]:
-    """Kubelets take 1 where the API takes true."""
-    return [pair[: -len("true")] + "1" if pair.endswith("=true") else pair for pair in pairs]
+def _refused(answer: bytes) -> ApiError:
+    """What a node said instead of upgrading, with its code."""
+    line = answer.split(b"\r\n", 1)[0].decode("latin-1", "replace")
+    words = line.split()
+    code = int(words[1]) if len(words) > 1 and words[1].isdigit() else 500
+    text = f"unable to upgrade connection: the node answered {line!r}"
+    return ApiError(code, "NotFound" if code == 404 else "InternalError", text)
+
+
+def _kubelet_query(query: Any) -> str:
+    """The parameters as kubelets take them: `input=1` where the API takes `stdin=true`."""
+    ours = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
+    pairs = []
+    for key, value in query.items():
+        if key in ours:
+            pairs.append(f"{ours[key]}={int(value in ('1', 'true'))}")
+        elif key != "container":
+            pairs.append(f"{key}={quote(value, safe='')}")
+    return "&".join(pairs)
+
+
+def _names(pod: JsonObject) -> list[str]:
+    return [c["name"] for group in CONTAINERS for c in pod["spec"].get(group) or []]
 
 
 def _only_container(pod: JsonObject) -> str:

@@ -1,6 +1,7 @@
 """What real Pods have in common: a folder of this machine, files of /etc, a watch on storage."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import shutil
@@ -8,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sandboxes.core import python_env
 from sandboxes.core.owners import own_folder
 from sandboxes.local import cgroups
 from tests.kubernetes.players.api import Api
@@ -51,7 +53,8 @@ class Host:
         """`extra` is what images have beside /usr: path inside -> path here."""
         own_mounts()
         self.sources, self.events = Sources(api), events
-        self.extra = {PYTHON: sys.base_prefix} | extra
+        of_python = {bind.target: bind.source for bind in python_env.base_binds()}
+        self.extra = {PYTHON: sys.base_prefix} | of_python | extra
         self.runs: set[RealRun] = set()
         self.folder = own_folder() / "pods"
         self.folder.mkdir()
@@ -96,7 +99,7 @@ class Host:
             await asyncio.sleep(max(LOOK_S, 10 * took_s))
             began = loop.time()
             for run in list(self.runs):
-                if run.status.phase != "Running":
+                if run.status.phase in ("Succeeded", "Failed"):
                     continue
                 if (message := await asyncio.to_thread(run.over_limit)) is not None:
                     run.fail("Evicted", message, None)
@@ -105,3 +108,5 @@ class Host:
 
     def close(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # something else of this process is in it
+            self.folder.parent.rmdir()
