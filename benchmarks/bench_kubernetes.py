@@ -25,7 +25,7 @@ from sandboxes.core.sandbox import closing
 from sandboxes.kubernetes.backend import KubernetesBackend
 from sandboxes.lending.leases import available
 from sandboxes.local.backend import LOCAL
-from tests.kubernetes.faults import FAULTS, backend
+from tests.kubernetes.faults import FAULTS, REAL_FAULTS, backend
 from tests.kubernetes.holding import TEMPLATE, holder, pinged, spread
 from tests.kubernetes.leaks import left, nothing_left
 from tests.kubernetes.players.real.host import unable
@@ -53,6 +53,8 @@ def main() -> None:
         if options.faults:
             for name, fault in FAULTS.items():
                 show({"fault": name, "pods": "simulated", "what": asyncio.run(fault(stage))})
+            for name, fault in () if real else REAL_FAULTS.items():
+                show({"fault": name, "pods": "real", "what": asyncio.run(fault(stage))})
 
 
 def hold(stage: Stage, count: int, at_once: int, warm: int) -> None:

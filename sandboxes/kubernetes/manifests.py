@@ -144,7 +144,9 @@ class PodMaker:
     def metadata(self, template: SandboxTemplate, labels: Mapping[str, str]) -> Json:
         settings = self._settings
         return {
-            "labels": settings.labels | labels | ({EGRESS: "true"} if template.egress else {}),
+            "labels": settings.labels
+            | dict(labels)
+            | ({EGRESS: "true"} if template.egress else {}),
             "annotations": settings.annotations
             | {TEMPLATE: described(template), LINGER: f"{self.linger_s(template):g}"},
         }

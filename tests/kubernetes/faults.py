@@ -7,13 +7,13 @@ must hold, and returns in words what happened, for a table.
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from records.errors import ConfigError, TransientError
+from records.errors import ConfigError, ItemError, TransientError
 from sandboxes.core.body import BackpressureError, InfrastructureError, ProgramEndedError
 from sandboxes.core.sandbox import Sandbox, closing
 from sandboxes.core.template import Limits, SandboxTemplate
@@ -25,6 +25,9 @@ from sandboxes.lending.pool import Pool
 from tests.kubernetes.staging import Stage
 
 TEMPLATE = SandboxTemplate(limits=Limits(memory_mb=64, cpus=0.1))
+
+
+Fault = Callable[[Stage], Coroutine[Any, Any, str]]
 
 
 @asynccontextmanager
@@ -297,7 +300,53 @@ async def owner_taken_for_dead(stage: Stage) -> str:
     return f"its sandboxes are lost ({error}), the next one comes from a new session"[:120]
 
 
-FAULTS: dict[str, Callable[[Stage], Awaitable[str]]] = {
+FILL = "for i in 1 2 3 4 5 6 7 8; do head -c 7000000 /dev/zero > /tmp/$i; done"
+
+
+async def memory_filled(stage: Stage) -> str:
+    """Of a real Pod: files in memory stay when the program that wrote them has been killed."""
+    made = KubernetesBackend(stage.settings(stream_cpus=1))
+    limits = {"memory_mb": 40, "disk_mb": 400}
+    try:
+        one = await made.create(SandboxTemplate.model_validate({"limits": limits}))
+        error = await ended_by(one)
+        assert "took all memory" in str(error)
+    finally:
+        await made.close()
+    return "the program's act, scored"
+
+
+async def storage_filled(stage: Stage) -> str:
+    """Of a real Pod whose scratch is on the node's disk."""
+    made = KubernetesBackend(stage.settings(stream_cpus=1, scratch_medium="disk"))
+    limits = {"disk_mb": 8, "memory_mb": 64}
+    try:
+        one = await made.create(SandboxTemplate.model_validate({"limits": limits}))
+        error = await ended_by(one)
+        assert "more storage than is its own" in str(error)
+    finally:
+        await made.close()
+    return "the program's act, scored"
+
+
+async def ended_by(one: Sandbox) -> Exception:
+    """How a sandbox says that its program ended it, which fills all it may."""
+    while True:
+        try:
+            await one.exec(["sh", "-c", FILL])
+            await one.write_file("more", bytes(4 << 20))
+        except ProgramEndedError as error:
+            return error
+        except ItemError:  # the agent itself could not write
+            await asyncio.sleep(0.1)
+
+
+REAL_FAULTS: dict[str, Fault] = {
+    "its memory filled": memory_filled,
+    "its storage filled": storage_filled,
+}
+
+FAULTS: dict[str, Fault] = {
     "watches dropped": watches_dropped,
     "history forgotten (410)": history_forgotten,
     "streams dropped": streams_dropped,

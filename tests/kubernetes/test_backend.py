@@ -21,8 +21,9 @@ from sandboxes.kubernetes import doctor
 from sandboxes.kubernetes.backend import KubernetesBackend, probed
 from sandboxes.kubernetes.owners import DEAD, Others
 from tests.kubernetes import staging
-from tests.kubernetes.faults import FAULTS, TEMPLATE, backend, pod_of, sandbox, until
+from tests.kubernetes.faults import FAULTS, REAL_FAULTS, TEMPLATE, backend, pod_of, sandbox, until
 from tests.kubernetes.leaks import left, nothing_left
+from tests.kubernetes.players.real.host import unable
 from tests.kubernetes.staging import Stage
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +34,13 @@ def test_a_fault_is_told_for_what_it_is(stage: Stage, name: str) -> None:
     if stage.double is None and "kind" in FAULTS[name].__code__.co_names:
         pytest.skip("faults of the API server need the double")
     asyncio.run(FAULTS[name](stage))
+
+
+@pytest.mark.parametrize("name", REAL_FAULTS)
+def test_what_a_program_does_to_its_own_pod_is_scored(stage: Stage, name: str) -> None:
+    if (why := unable()) is not None:
+        pytest.skip(why)
+    asyncio.run(REAL_FAULTS[name](stage))
 
 
 def test_a_warm_pod_is_lent_and_another_made_ready(stage: Stage) -> None:

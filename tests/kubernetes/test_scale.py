@@ -1,7 +1,6 @@
 """Many simulated sandboxes are held at once, and a killed holder leaves none of them."""
 
 import asyncio
-import contextlib
 
 import pytest
 
@@ -41,5 +40,6 @@ def test_many_are_held_at_once_and_none_is_left(count: int) -> None:
                 await other.held()
                 await nothing_left(stage, found["owner"])
 
-        with contextlib.closing(process.stdout):
-            asyncio.run(cleared())
+        assert process.stdout is not None
+        process.stdout.close()
+        asyncio.run(cleared())

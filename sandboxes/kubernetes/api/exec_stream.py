@@ -34,6 +34,7 @@ SAID_BYTES = 2000
 """Kept of stderr."""
 
 CLOSE_S = 2.0
+CLOSING = aiohttp.ClientWSTimeout(ws_close=CLOSE_S)  # pyright: ignore[reportCallIssue]
 OPEN_S = 30.0
 
 
@@ -191,7 +192,7 @@ async def opened(
         async with asyncio.timeout(OPEN_S):
             socket = await rest.pool_manager.ws_connect(
                 url, headers=headers, protocols=(PROTOCOL,), heartbeat=ping_s, max_msg_size=0,
-                timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S), proxy=settings.proxy,
+                timeout=CLOSING, proxy=settings.proxy,
                 server_hostname=settings.tls_server_name,
             )  # fmt: skip
     except aiohttp.WSServerHandshakeError as error:
