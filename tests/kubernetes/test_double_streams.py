@@ -83,6 +83,24 @@ def test_a_dropped_stream_ends_at_both_ends_and_another_can_be_opened() -> None:
     against(test)
 
 
+def test_streams_that_are_handed_to_another_process_are_the_same_streams() -> None:
+    async def test(ask: Asking) -> None:
+        async with bound(ask):
+            async with opened(ask, "command=x&stdin=true") as socket:
+                for size in (1, 70_000, 1_000_000):
+                    data = os.urandom(size)
+                    await socket.send_bytes(b"\x00" + data)
+                    assert (await socket.receive()).data == b"\x01" + data
+                assert len(ask.double.streams) == 0
+                assert (await ask.fault(kind="drop_streams")).body["struck"] == 1
+                ended = (await asyncio.wait_for(socket.receive(), 10)).type
+                assert ended in (aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.ERROR)
+            async with opened(ask, "command=greet") as socket:
+                assert (await socket.receive()).data == b"\x01hello\n"
+
+    against(test, stream_workers=1)
+
+
 def test_a_refusal_on_exec_comes_before_the_upgrade() -> None:
     async def test(ask: Asking) -> None:
         async with bound(ask):

@@ -11,5 +11,5 @@ told that the server validates), admission webhooks and conversion webhooks (a v
 one answers 500), CEL but rules that a field never changes, priority and fairness, disruption
 budgets, limit ranges, scopes of quotas, ephemeral containers, port forwarding, and field managers
 but those that apply. Quotas are enforced here, where a bare server without their controller would
-not. Timestamps of leases stay as they were written.
+not.
 """

@@ -128,8 +128,9 @@ def _deployment_defaults(item: JsonObject) -> None:
     spec.setdefault("strategy", {"type": "RollingUpdate", "rollingUpdate": bounds})
     template = spec.get("template")
     if isinstance(template, dict) and isinstance(template.get("spec"), dict):
+        given = set(template["spec"])
         pods.set_defaults(template)
-        for name in ("enableServiceLinks", "priority", "preemptionPolicy"):
+        for name in {"enableServiceLinks", "priority", "preemptionPolicy"} - given:
             template["spec"].pop(name)  # those are set on Pods alone
 
 
