@@ -329,6 +329,7 @@ def test_a_container_that_ends_is_told_with_its_code(
     with_pod(test, spec)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["volume", "log"])
 def test_storage_beyond_a_pods_own_limit_evicts_it(
     with_pod: Callable[..., None], what: str
@@ -417,6 +418,7 @@ def test_a_removed_pod_leaves_nothing_on_the_machine(
     asyncio.run(until(left, lambda found: found == nothing, "what a Pod leaves"))
 
 
+@pytest.mark.slow
 def test_killed_players_take_their_containers_along_and_are_followed_by_others() -> None:
     """What they leave is found by its owner's name, and their Pods are over: nobody runs them."""
     if (why := unable()) is not None:
