@@ -11,13 +11,13 @@ from typing import Any, cast
 import pytest
 
 from sandboxes.core.owners import PREFIX, root_folder
-from sandboxes.local import cgroups
+from sandboxes.local import cgroups, reaper
 from tests.kubernetes.asking import Asking, Json, asking, phase, state_of, until
 from tests.kubernetes.players.real.host import unable
 from tests.kubernetes.players.real.security import RefusedError, identity_of
 from tests.kubernetes.players.real.sources import expanded
 from tests.kubernetes.players.real.volumes import chosen, used_bytes, write
-from tests.kubernetes.staging import Stage
+from tests.kubernetes.staging import Stage, staged, started
 
 LIMITS = {"cpu": "1", "memory": "64Mi"}
 HARDENED = {
@@ -329,6 +329,7 @@ def test_a_container_that_ends_is_told_with_its_code(
     with_pod(test, spec)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["volume", "log"])
 def test_storage_beyond_a_pods_own_limit_evicts_it(
     with_pod: Callable[..., None], what: str
@@ -415,3 +416,42 @@ def test_a_removed_pod_leaves_nothing_on_the_machine(
     with_pod(test, spec)
     nothing = {"status": [], "mounted": False}
     asyncio.run(until(left, lambda found: found == nothing, "what a Pod leaves"))
+
+
+@pytest.mark.slow
+def test_killed_players_take_their_containers_along_and_are_followed_by_others() -> None:
+    """What they leave is found by its owner's name, and their Pods are over: nobody runs them."""
+    if (why := unable()) is not None:
+        pytest.skip(why)
+    with staged(nodes="real=1", claims=False) as stage:
+        players = stage.processes["players"]
+
+        async def before() -> Json:
+            async with asking(stage) as cluster:
+                await cluster.make_pod("pod", {"containers": [container(WAIT)]})
+                return await cluster.running("pod")
+
+        number = asyncio.run(before())["status"]["containerStatuses"][0]["containerID"]
+        first = Path("/proc", number.rpartition("/")[2])
+        assert first.exists()
+        players.kill()
+        players.wait()
+
+        async def dead() -> Json:
+            return {"there": first.exists()}
+
+        asyncio.run(until(dead, lambda found: not found["there"], "the container"))
+        reaper.reap()
+        for _, parent in cgroups.controllers().values():
+            assert not list(parent.glob(f"{PREFIX}.{players.pid}.*"))
+        assert not list(root_folder().glob(f"{players.pid}.*"))
+        words = ["--kubeconfig", str(stage.kubeconfig), "--nodes", "real=1"]
+        with (stage.folder / "log").open("ab") as log:
+            stage.processes["players"], _ = started("tests.kubernetes.players", log, *words)
+
+        async def after() -> Json:
+            async with asking(stage) as cluster:
+                return await cluster.over("pod")
+
+        ended = state_of(asyncio.run(after()))["terminated"]
+        assert ended["reason"] == "ContainerStatusUnknown"
