@@ -2,6 +2,7 @@
 errors carry the codes, and its watch follows."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from kubernetes.aio.client import (
@@ -17,6 +18,7 @@ from kubernetes.aio.client import (
     V1Lease,
     V1LeaseSpec,
     V1ObjectMeta,
+    V1Pod,
     VersionApi,
 )
 from kubernetes.aio.watch import Watch
@@ -28,11 +30,17 @@ def client_of(ask: Asking) -> ApiClient:
     return ApiClient(configuration=Configuration(host=ask.url))
 
 
+def model_of(pod: dict[str, Any]) -> V1Pod:
+    model = V1Pod.from_dict(pod)
+    assert model is not None
+    return model
+
+
 def test_pods_are_created_read_changed_listed_and_deleted() -> None:
     async def test(ask: Asking) -> None:
         async with client_of(ask) as client:
             core = CoreV1Api(client)
-            made = await core.create_namespaced_pod("default", a_pod())
+            made = await core.create_namespaced_pod("default", model_of(a_pod()))
             assert made.metadata is not None
             assert made.status is not None
             assert (made.metadata.name, made.status.phase) == ("p", "Pending")
@@ -122,6 +130,7 @@ def test_its_watch_sees_what_is_written_while_it_watches() -> None:
 
             async def follow() -> None:
                 watching = Watch()
+                event: Any
                 async for event in watching.stream(
                     core.list_namespaced_pod,
                     "default",
@@ -134,7 +143,7 @@ def test_its_watch_sees_what_is_written_while_it_watches() -> None:
                 await watching.close()
 
             task = asyncio.create_task(follow())
-            await core.create_namespaced_pod("default", a_pod())
+            await core.create_namespaced_pod("default", model_of(a_pod()))
             await core.delete_namespaced_pod("p", "default")
             await asyncio.wait_for(task, 30)
             assert seen == [("ADDED", "p"), ("DELETED", "p")]

@@ -74,6 +74,22 @@ def test_a_definition_serves_its_kind_until_it_is_deleted() -> None:
     against(test)
 
 
+def test_a_definition_waits_for_the_finalizers_of_its_objects() -> None:
+    async def test(ask: Asking) -> None:
+        await defined(ask)
+        kettle = a_kettle(litres=1)
+        kettle["metadata"]["finalizers"] = ["tea.example/pour"]
+        await ask("POST", KETTLES, kettle)
+        ending = await ask("DELETE", f"{DEFINITIONS}/kettles.tea.example")
+        assert ending.body["metadata"]["deletionTimestamp"]
+        assert (await ask("GET", f"{KETTLES}/k")).body["metadata"]["deletionTimestamp"]
+        await ask.patch(f"{KETTLES}/k", {"metadata": {"finalizers": None}})
+        assert (await ask("GET", f"{DEFINITIONS}/kettles.tea.example")).code == 404
+        assert (await ask("GET", KETTLES)).code == 404
+
+    against(test)
+
+
 def test_unknown_fields_go_and_defaults_come() -> None:
     async def test(ask: Asking) -> None:
         await defined(ask)

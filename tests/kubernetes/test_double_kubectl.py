@@ -23,6 +23,7 @@ from tests.kubernetes.doubled import (
     a_pod,
     against,
 )
+from tests.kubernetes.echoing_kubelet import bound
 
 pytestmark = [
     pytest.mark.slow,
@@ -54,8 +55,8 @@ class Kubectl:
         return (err if fails else out).decode()
 
     def file(self, *items: object) -> str:
-        path = self.folder / "objects.json"
-        path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+        path = self.folder / "objects.yaml"
+        path.write_text("".join(f"---\n{json.dumps(item)}\n" for item in items))
         return str(path)
 
 
@@ -108,6 +109,20 @@ def test_server_side_apply_tells_conflicts(tmp_path: Path) -> None:
         other = [*apply, file, "--field-manager", "other"]
         assert 'conflict with "kubectl"' in await kubectl(*other, fails=True)
         assert "serverside-applied" in await kubectl(*other, "--force-conflicts")
+
+    against(test)
+
+
+def test_exec_and_logs_come_from_the_node(tmp_path: Path) -> None:
+    async def test(ask: Asking) -> None:
+        kubectl = Kubectl(ask, tmp_path)
+        async with bound(ask) as node:
+            process = await kubectl.started("exec", "p", "--", "greet")
+            out, err = await asyncio.wait_for(process.communicate(), 120)
+            assert (out, process.returncode) == (b"hello\n", 3)
+            assert err.startswith(b"psst\n")
+            assert node.asked[0][0] == "/exec/default/p/sandbox"
+            assert await kubectl("logs", "p") == "a line\n"
 
     against(test)
 

@@ -78,9 +78,33 @@ def test_a_lease_is_updated_only_with_its_version_and_made_by_an_update() -> Non
         blind = await ask("PUT", f"{LEASES}/l", lease)
         assert blind.code == 422
         assert blind.causes == {("metadata.resourceVersion", "FieldValueInvalid")}
+        for text, kept in (
+            ("2026-11-29T13:00:00.000001+01:00", "2026-11-29T12:00:00.000001Z"),
+            ("2026-11-29T12:00:00Z", None),
+            ("2026-11-29T12:00:00+00:00", None),
+        ):
+            renewed = await ask.patch(f"{LEASES}/l", {"spec": {"renewTime": text}})
+            assert renewed.code == (200 if kept else 400)
+            assert kept is None or renewed.body["spec"]["renewTime"] == kept
         lease["spec"] = {"leaseDurationSeconds": 0}
         bad = await ask.patch(f"{LEASES}/l", {"spec": lease["spec"]})
         assert bad.causes == {("spec.leaseDurationSeconds", "FieldValueInvalid")}
+
+    against(test)
+
+
+def test_objects_have_a_largest_size() -> None:
+    async def test(ask: Asking) -> None:
+        big = await ask("POST", MAPS, a_map(x="1" * (1024 * 1024 + 1)))
+        assert (big.code, big.causes) == (422, {("", "FieldValueTooLong")})
+        values = {f"k{at}": {"note": "x" * 1000} for at in range(2000)}
+        larger = await ask("POST", PODS, {**a_pod(), "spec": {**a_pod()["spec"], **values}})
+        assert larger.code == 201  # what is unknown is dropped first
+        env = [{"name": f"E{at}", "value": "x" * 1000} for at in range(1600)]
+        container = {"name": "a", "image": "i", "env": env}
+        largest = await ask("POST", PODS, a_pod("q", containers=[container]))
+        assert (largest.code, "too large" in largest.body["message"]) == (500, True)
+        assert (await ask("POST", MAPS, {**a_map(), "data": {"not a key": "1"}})).code == 422
 
     against(test)
 

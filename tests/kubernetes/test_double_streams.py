@@ -3,73 +3,15 @@ frames hold, and logs come from there; who asks wrongly is told so before any up
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from typing import Any
 
 import aiohttp
 import pytest
-from aiohttp import web
 from kubernetes.aio.client import ApiClient, Configuration, CoreV1Api
 from kubernetes.aio.stream import WsApiClient
 
-from tests.kubernetes.doubled import PODS, Asking, a_binding, a_node, a_pod, against
-
-V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
-SUCCESS = b'\x03{"metadata":{},"status":"Success"}'
-
-
-class Kubelet:
-    """The smallest node: its exec gives stdin back on stdout, its log is one line."""
-
-    def __init__(self) -> None:
-        self.asked: list[tuple[str, list[tuple[str, str]]]] = []
-        self.port = 0
-
-    async def exec(self, request: web.Request) -> web.StreamResponse:
-        self.asked.append((request.path, list(request.query.items())))
-        if request.match_info["container"] == "broken":
-            return web.Response(status=500, text="no such container")
-        socket = web.WebSocketResponse(protocols=(V5, V4), max_msg_size=0)
-        await socket.prepare(request)
-        async for message in socket:
-            data = message.data
-            if data[:2] == b"\x00q":
-                await socket.send_bytes(SUCCESS)
-                break
-            await socket.send_bytes(b"\x01" + data[1:])
-        await socket.close()
-        return socket
-
-    async def log(self, request: web.Request) -> web.Response:
-        self.asked.append((request.path, list(request.query.items())))
-        return web.Response(text="a line\n")
-
-
-@asynccontextmanager
-async def kubelet() -> AsyncIterator[Kubelet]:
-    node = Kubelet()
-    app = web.Application()
-    app.router.add_get("/exec/{namespace}/{pod}/{container}", node.exec)
-    app.router.add_get("/containerLogs/{namespace}/{pod}/{container}", node.log)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    node.port = runner.addresses[0][1]
-    try:
-        yield node
-    finally:
-        await runner.cleanup()
-
-
-@asynccontextmanager
-async def bound(ask: Asking, *containers: str) -> AsyncIterator[Kubelet]:
-    """A Pod that is bound to a node which is there."""
-    async with kubelet() as node:
-        await ask("POST", "/api/v1/nodes", a_node("n", node.port))
-        held = [{"name": name, "image": "i"} for name in containers or ("sandbox",)]
-        await ask("POST", PODS, a_pod(containers=held))
-        await ask("POST", f"{PODS}/p/binding", a_binding("n"))
-        yield node
+from tests.kubernetes.doubled import PODS, Asking, a_pod, against
+from tests.kubernetes.echoing_kubelet import SUCCESS, V4, V5, bound
 
 
 def opened(
@@ -141,6 +83,24 @@ def test_a_dropped_stream_ends_at_both_ends_and_another_can_be_opened() -> None:
     against(test)
 
 
+def test_streams_that_are_handed_to_another_process_are_the_same_streams() -> None:
+    async def test(ask: Asking) -> None:
+        async with bound(ask):
+            async with opened(ask, "command=x&stdin=true") as socket:
+                for size in (1, 70_000, 1_000_000):
+                    data = os.urandom(size)
+                    await socket.send_bytes(b"\x00" + data)
+                    assert (await socket.receive()).data == b"\x01" + data
+                assert len(ask.double.streams) == 0
+                assert (await ask.fault(kind="drop_streams")).body["struck"] == 1
+                ended = (await asyncio.wait_for(socket.receive(), 10)).type
+                assert ended in (aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.ERROR)
+            async with opened(ask, "command=greet") as socket:
+                assert (await socket.receive()).data == b"\x01hello\n"
+
+    against(test, stream_workers=1)
+
+
 def test_a_refusal_on_exec_comes_before_the_upgrade() -> None:
     async def test(ask: Asking) -> None:
         async with bound(ask):
@@ -198,7 +158,7 @@ def test_the_clients_own_exec_reads_what_the_node_says() -> None:
             configuration = Configuration(host=ask.url)
             async with WsApiClient(configuration=configuration) as client:
                 core = CoreV1Api(client)
-                opening = await core.connect_get_namespaced_pod_exec_without_preload_content(
+                opening: Any = await core.connect_get_namespaced_pod_exec_without_preload_content(
                     "p", "default", command=["cat"], stdin=True, stdout=True
                 )
                 async with opening as socket:

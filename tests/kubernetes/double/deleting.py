@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from tests.kubernetes.double import errors
 from tests.kubernetes.double.errors import JsonObject
-from tests.kubernetes.double.kinds import DEFINITIONS, NAMESPACES, PODS, Kind, Kinds
+from tests.kubernetes.double.kinds import DEFINITIONS, NAMESPACES, PODS, Address, Kind, Kinds
 from tests.kubernetes.double.rules import definitions, strategies
 from tests.kubernetes.double.store import Entry, Store
 
@@ -35,6 +35,8 @@ class Deleted:
 class Deletions:
     def __init__(self, store: Store, kinds: Kinds) -> None:
         self.store, self.kinds = store, kinds
+        self._ending: set[Address] = set()
+        """Of definitions that wait for the finalizers of their last objects."""
 
     def entry(self, kind: Kind, namespace: str, name: str) -> Entry:
         found = self.store.get(kind.address, (namespace, name))
@@ -101,6 +103,11 @@ class Deletions:
         if kind.address == DEFINITIONS:
             spec = item["spec"]
             self.kinds.remove((spec["group"], spec["names"]["plural"]))
+        if kind.address in self._ending and not self.store.bucket(kind.address).entries:
+            definitions_kind = self.kinds.at(DEFINITIONS)
+            name = f"{kind.plural}.{kind.group}"
+            definition = self.entry(definitions_kind, "", name).item(definitions_kind)
+            self._finish_definition(definitions_kind, definition)
         return entry
 
     def _end_namespace(self, kind: Kind, item: JsonObject) -> Deleted:
@@ -118,17 +125,20 @@ class Deletions:
 
     def _end_definition(self, kind: Kind, item: JsonObject) -> Deleted:
         """The API server itself deletes the objects of a definition, and then the definition."""
-        spec = item["spec"]
+        address = (item["spec"]["group"], item["spec"]["names"]["plural"])
         entry = self.store.put(kind, item)
-        served = [k for k in self.kinds if k.address == (spec["group"], spec["names"]["plural"])]
-        for found in list(self.store.entries_of((spec["group"], spec["names"]["plural"]))):
-            if served:
-                self.delete(served[0], *found.key, DeleteOptions())
-        if any(True for _ in self.store.entries_of((spec["group"], spec["names"]["plural"]))):
+        served = [known for known in self.kinds if known.address == address]
+        for found in list(self.store.entries_of(address)):
+            self.delete(served[0], *found.key, DeleteOptions())
+        if self.store.bucket(address).entries:
+            self._ending.add(address)
             return Deleted(entry, removed=False)
-        item["metadata"]["finalizers"] = [
-            name for name in item["metadata"].get("finalizers", []) if name != definitions.CLEANUP
-        ]
+        return self._finish_definition(kind, item)
+
+    def _finish_definition(self, kind: Kind, item: JsonObject) -> Deleted:
+        self._ending.discard((item["spec"]["group"], item["spec"]["names"]["plural"]))
+        held = item["metadata"].get("finalizers") or []
+        item["metadata"]["finalizers"] = [name for name in held if name != definitions.CLEANUP]
         if item["metadata"]["finalizers"]:
             return Deleted(self.store.put(kind, item), removed=False)
         return Deleted(self.remove(kind, item), removed=True)

@@ -11,12 +11,14 @@ from typing import Any
 
 import orjson
 
-from tests.kubernetes.double.errors import JsonObject
+from tests.kubernetes.double.errors import JsonObject, internal
 from tests.kubernetes.double.journal import Journal
 from tests.kubernetes.double.kinds import Address, Kind
 
 Key = tuple[str, str]
 """Namespace ('' for cluster-wide kinds) and name."""
+MOST_OBJECT_BYTES = 1536 * 1024
+"""As etcd's limit of a request."""
 
 
 class Entry:
@@ -160,9 +162,11 @@ class Store:
 
     def put(self, kind: Kind, item: JsonObject, charge: Any = None) -> Entry:
         """Write an object, new or changed, in the next version."""
-        self.version += 1
-        item["metadata"]["resourceVersion"] = str(self.version)
+        item["metadata"]["resourceVersion"] = str(self.version + 1)
         entry = Entry(kind, item, charge)
+        if len(entry.body) > MOST_OBJECT_BYTES:
+            raise internal("etcdserver: request is too large")
+        self.version += 1
         bucket = self.bucket(kind.address)
         old = bucket.entries.get(entry.key)
         bucket.put(entry)

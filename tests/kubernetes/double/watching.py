@@ -84,10 +84,12 @@ class Watcher:
                 await asyncio.wait_for(self._wake.wait(), timeout_s)
             except TimeoutError:
                 return b""
-        if self.ended:
-            return None
+        return None if self.ended else b"".join(self.taken())
+
+    def taken(self) -> list[bytes]:
+        """All that waits, which then does not any more."""
         waiting, self._waiting = self._waiting, []
-        return b"".join(waiting)
+        return waiting
 
 
 class Hub:

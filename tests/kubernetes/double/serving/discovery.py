@@ -1,7 +1,8 @@
 """What clients ask first: versions, groups, resources, and as much OpenAPI as kubectl needs.
 
 kubectl leaves validation to the server where the OpenAPI document of a group has PATCH operations
-with the parameter `fieldValidation`; these documents have nothing else.
+with the parameter `fieldValidation`; these documents have nothing else. For a `kind: List` it asks
+for OpenAPI version 2, which is not served: several documents in one file need none.
 """
 
 from typing import Any
@@ -131,12 +132,6 @@ def _openapi(kinds: list[Kind]) -> JsonObject:
                 "x-kubernetes-action": "patch",
                 "x-kubernetes-group-version-kind": named,
             }
-        }
-    if any(kind.address == ("", "namespaces") for kind in kinds):
-        # For a `kind: List` kubectl asks OpenAPI version 2, which is not served: it is said here.
-        named = {"group": "", "kind": "List", "version": "v1"}
-        paths["/api/v1/lists"] = {
-            "patch": {"parameters": parameters, "x-kubernetes-group-version-kind": named}
         }
     return {
         "openapi": "3.0.0",

@@ -24,6 +24,10 @@ MOST_PAGED = 64
 """Lists in pages that are remembered; who goes on with an older one begins anew (410)."""
 
 
+MOST_WARNINGS = 20
+"""Headers that one answer warns with; clients refuse too many."""
+
+
 class Reading:
     def __init__(self, cluster: Cluster, hub: Hub) -> None:
         self.cluster, self.hub = cluster, hub
@@ -216,7 +220,7 @@ def entry_response(
     response = web.Response(
         body=kind.prefix + entry.body, status=status, content_type="application/json"
     )
-    for text in warnings:
+    for text in warnings[:MOST_WARNINGS]:
         escaped = text.replace("\\", "\\\\").replace('"', '\\"')
         response.headers.add("Warning", f'299 - "{escaped}"')
     return response

@@ -12,8 +12,9 @@ from aiohttp import ClientSession, web
 
 from tests.kubernetes.double import errors
 from tests.kubernetes.double.cluster import Cluster
-from tests.kubernetes.double.errors import JsonObject
+from tests.kubernetes.double.errors import ApiError, JsonObject
 from tests.kubernetes.double.kinds import NODES, PODS, Kind
+from tests.kubernetes.double.rules.pods import CONTAINERS
 from tests.kubernetes.double.serving.pipes import Pipes
 from tests.kubernetes.double.serving.requests import Asked
 
@@ -94,6 +95,8 @@ class Streams:
                 f"cannot exec into a container in a completed pod; current phase is {phase}"
             )
         container = query.get("container") or _only_container(pod)
+        if container not in _names(pod):
+            raise errors.bad_request(f"container {container} is not valid for pod {asked.name}")
         host, port = self._kubelet(node)
         return host, port, container
 
@@ -155,8 +158,7 @@ class Streams:
         answer = await reader.head
         if not answer.startswith(b"HTTP/1.1 101"):
             reader.transport.abort()
-            line = answer.split(b"\r\n", 1)[0].decode("latin-1", "replace")
-            raise errors.internal(f"unable to upgrade connection: the node answered {line!r}")
+            raise _refused(answer)
         # The client's connection is taken from the HTTP server: from here on it is a pipe.
         former = client.get_protocol()
         if self._pipes:
@@ -242,6 +244,15 @@ class _Answer(_Half):
         super().connection_lost(exc)
 
 
+def _refused(answer: bytes) -> ApiError:
+    """What a node said instead of upgrading, with its code."""
+    line = answer.split(b"\r\n", 1)[0].decode("latin-1", "replace")
+    words = line.split()
+    code = int(words[1]) if len(words) > 1 and words[1].isdigit() else 500
+    text = f"unable to upgrade connection: the node answered {line!r}"
+    return ApiError(code, "NotFound" if code == 404 else "InternalError", text)
+
+
 def _kubelet_query(query: Any) -> str:
     """The parameters as kubelets take them: `input=1` where the API takes `stdin=true`."""
     ours = {"stdin": "input", "stdout": "output", "stderr": "error", "tty": "tty"}
@@ -252,6 +263,10 @@ def _kubelet_query(query: Any) -> str:
         elif key != "container":
             pairs.append(f"{key}={quote(value, safe='')}")
     return "&".join(pairs)
+
+
+def _names(pod: JsonObject) -> list[str]:
+    return [c["name"] for group in CONTAINERS for c in pod["spec"].get(group) or []]
 
 
 def _only_container(pod: JsonObject) -> str:
