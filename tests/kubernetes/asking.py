@@ -180,7 +180,8 @@ def phase(pod: Json) -> str | None:
 
 
 def condition(obj: Json, kind: str) -> str | None:
-    return (found := condition_of(obj, kind)) and found["status"]
+    found = condition_of(obj, kind)
+    return None if found is None else found["status"]
 
 
 def condition_of(obj: Json, kind: str) -> Json | None:

@@ -275,6 +275,7 @@ def test_a_claim_whose_time_is_over_loses_its_sandbox(
     with_pool(test)
 
 
+@pytest.mark.slow
 def test_a_claim_goes_some_time_after_its_sandbox_has_finished(
     stage: Stage, with_pool: Callable[[Test], None]
 ) -> None:
@@ -349,9 +350,8 @@ def test_a_managed_template_has_a_policy_and_an_unmanaged_one_none(
 
         async def names() -> Json:
             found = await policies.list_namespaced_network_policy(cluster.namespace)
-            return {
-                each.metadata.name: cluster.plain(each) for each in found.items if each.metadata
-            }
+            plain = [cluster.plain(each) for each in found.items]
+            return {each["metadata"]["name"]: each for each in plain}
 
         found = await until(names, lambda found: f"{name}-network-policy" in found, "the policy")
         assert f"{pool.name}-network-policy" not in found
@@ -364,6 +364,7 @@ def test_a_managed_template_has_a_policy_and_an_unmanaged_one_none(
     with_pool(test)
 
 
+@pytest.mark.slow
 def test_agent_sandboxes_own_client_claims_and_terminates(
     stage: Stage, with_pool: Callable[[Test], None]
 ) -> None:

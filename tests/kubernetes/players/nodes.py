@@ -11,12 +11,14 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tests.kubernetes.players.api import Api, ApiError
+from tests.kubernetes.players.informer import Informer
 from tests.kubernetes.players.objects import (
     LEASES,
     NAMESPACES,
     NODES,
     PLAYED,
     Obj,
+    is_true,
     now,
     now_micro,
 )
@@ -63,8 +65,17 @@ class Nodes:
     """Keeps the objects of nodes; `silent` are those that tell nothing any more."""
 
     def __init__(
-        self, api: Api, nodes: Iterable[PlayedNode], port: int, *, tls: bool, heartbeat_s: float
+        self,
+        api: Api,
+        known: Informer,
+        nodes: Iterable[PlayedNode],
+        port: int,
+        *,
+        tls: bool,
+        heartbeat_s: float,
     ) -> None:
+        """`known` are the nodes as the API has them."""
+        self._known = known
         self._api, self._port, self._tls, self._heartbeat_s = api, port, tls, heartbeat_s
         self.by_name = {node.name: node for node in nodes}
         self.silent: set[str] = set()
@@ -87,8 +98,8 @@ class Nodes:
                 raise
             change = {"metadata": body["metadata"], "spec": {"taints": None, **body["spec"]}}
             await self._api.patch(NODES, None, node.name, change)
-        await self.tell_status(node)
         await self._renew(node)
+        await self.tell_status(node)
 
     def body(self, node: PlayedNode) -> Obj:
         taint = {"key": PLAYED, "value": node.kind, "effect": "NoSchedule"}
@@ -159,6 +170,8 @@ class Nodes:
                 if node.name not in self.silent:
                     try:
                         await self._renew(node)
+                        if (known := self._known.get(node.name)) and not is_true(known, "Ready"):
+                            await self.tell_status(node)
                     except ApiError as error:
                         log.debug("heartbeat of %s: %s", node.name, error)
 

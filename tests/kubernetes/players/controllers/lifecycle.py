@@ -18,7 +18,7 @@ from tests.kubernetes.players.objects import (
     condition_of,
     deleting,
     finished,
-    key_of,
+    is_true,
     now,
     uid_of,
     with_condition,
@@ -27,6 +27,12 @@ from tests.kubernetes.players.work import WorkQueue
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
 SILENT = "Kubelet stopped posting node status."
+NOT_READY: Obj = {
+    "type": "Ready",
+    "status": "False",
+    "reason": "NodeNotReady",
+    "message": "Node is not ready",
+}
 DEFAULT_TOLERANCE_S = 300
 """What the API server's defaults give every Pod."""
 
@@ -62,6 +68,9 @@ class NodeLifecycle:
 
     def returned(self, node: str) -> None:
         self._told.discard(node)
+        self._unreachable.pop(node, None)
+        renewed, _ = self._renewed.get(node, ("", 0))
+        self._renewed[node] = renewed, time.monotonic()
 
     def _lease_changed(self, _old: Obj | None, new: Obj | None) -> None:
         if new is None or new["metadata"]["namespace"] != "kube-node-lease":
@@ -137,15 +146,18 @@ class NodeLifecycle:
 
     async def _evict(self, node: str) -> float | None:
         """Say that the Pods are not ready, and delete those that have waited long enough."""
-        silent_s = time.monotonic() - self._unreachable[node]
         waits: list[float] = []
         for pod in self._on(node):
+            if (since := self._unreachable.get(node)) is None:
+                return None  # it has come back meanwhile
+            silent_s = time.monotonic() - since
             if finished(pod):
                 continue
-            await self._unready(pod)
-            if deleting(pod) or (allowed := self._tolerates_s(pod, node)) is None:
-                continue
-            if (left := allowed - silent_s) > 0:
+            allowed = None if deleting(pod) else self._tolerates_s(pod, node)
+            if allowed is None:
+                await self._unready(pod)
+            elif (left := allowed - silent_s) > 0:
+                await self._unready(pod)
                 waits.append(left)
             else:
                 await self._delete(
@@ -163,15 +175,15 @@ class NodeLifecycle:
         return DEFAULT_TOLERANCE_S
 
     async def _unready(self, pod: Obj) -> None:
-        ready = condition_of(pod, "Ready")
-        if ready is not None and ready["status"] == "True":
-            new = {"type": "Ready", "status": "False", "reason": "NodeNotReady"}
-            await self._condition(pod, new | {"message": "Node is not ready"})
+        if is_true(pod, "Ready"):
+            await self._conditions(pod, [NOT_READY])
 
-    async def _condition(self, pod: Obj, new: Obj, phase: str | None = None) -> None:
+    async def _conditions(self, pod: Obj, new: list[Obj], phase: str | None = None) -> None:
         meta = pod["metadata"]
         conditions = (pod.get("status") or {}).get("conditions") or []
-        status: Obj = {"conditions": with_condition(conditions, new)}
+        for each in new:
+            conditions = with_condition(conditions, each)
+        status: Obj = {"conditions": conditions}
         if phase is not None:
             status["phase"] = phase
         body = {"metadata": {"uid": meta["uid"]}, "status": status}
@@ -184,10 +196,10 @@ class NodeLifecycle:
     async def _delete(
         self, pod: Obj, reason: str, message: str, grace_s: int | None = None
     ) -> None:
-        current = self._pods.get(key_of(pod)) or pod
+        """Say why, in one write with that it is not ready, and delete it."""
         new = {"type": "DisruptionTarget", "status": "True", "reason": reason, "message": message}
         phase = "Failed" if grace_s == 0 and not finished(pod) else None
-        await self._condition(current, new, phase)
+        await self._conditions(pod, [NOT_READY, new] if is_true(pod, "Ready") else [new], phase)
         meta = pod["metadata"]
         try:
             await self._api.delete(

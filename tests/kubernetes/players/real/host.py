@@ -1,6 +1,7 @@
 """What real Pods have in common: a folder of this machine, files of /etc, a watch on storage."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import shutil
@@ -96,7 +97,7 @@ class Host:
             await asyncio.sleep(max(LOOK_S, 10 * took_s))
             began = loop.time()
             for run in list(self.runs):
-                if run.status.phase != "Running":
+                if run.status.phase in ("Succeeded", "Failed"):
                     continue
                 if (message := await asyncio.to_thread(run.over_limit)) is not None:
                     run.fail("Evicted", message, None)
@@ -105,3 +106,5 @@ class Host:
 
     def close(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # something else of this process is in it
+            self.folder.parent.rmdir()

@@ -101,7 +101,6 @@ class RealRun:
             if not await self._keep(each, status, "Never" if policy == "Never" else "OnFailure"):
                 break
         if all(status.exit_code == 0 for status in self.status.init) and not self._ending:
-            self.status.phase = "Running"
             pairs = zip(spec["containers"], self.status.main, strict=True)
             await asyncio.gather(*(self._keep(each, status, policy) for each, status in pairs))
         self._conclude()
@@ -181,6 +180,8 @@ class RealRun:
         status.number = f"bubblewrap://{self.pod['metadata']['uid']}/{spec['name']}/{container.pid}"
         status.state = {"running": {"startedAt": time}}
         self._running[spec["name"]] = container
+        if self.status.phase == "Pending" and any(status is each for each in self.status.main):
+            self.status.phase = "Running"
         self._tell()
         if self._ending:
             container.signal(signal.SIGKILL)
