@@ -91,6 +91,7 @@ class KubernetesBackend:
 
     async def _begin(self) -> Held:
         begun = await session.begun(self.settings)
+        self._cluster = begun.cluster
         return Held(begun, Claims(begun) if begun.cluster.claims else PlainPods(begun))
 
     async def close(self) -> None:
