@@ -25,9 +25,15 @@ def test_many_are_held_at_once_and_none_is_left(count: int) -> None:
     workers = 0 if count < STREAMS_OF_ONE else -(-count // STREAMS_OF_ONE)
     with staged(nodes=nodes, stream_workers=workers) as stage:
         settings = stage.simulated(
-            linger_s=LINGER_S[count > STREAMS_OF_ONE], stream_ping_s=50, warm=50, creations_per_s=500, creations_burst=200, heartbeat_s=5,
-            owner_dead_s=60, ready_s=600,
-        )  # fmt: skip
+            linger_s=LINGER_S[count > STREAMS_OF_ONE],
+            stream_ping_s=50,
+            warm=50,
+            creations_per_s=500,
+            creations_burst=200,
+            heartbeat_s=5,
+            owner_dead_s=60,
+            ready_s=600,
+        )
         process, found = holder(settings, count)
         try:
             assert found["held"] == found["answered"] == count
