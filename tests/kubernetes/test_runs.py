@@ -24,14 +24,14 @@ pytestmark = [
 ]
 
 CONFIG = RunConfig(
-    name="placed", domains=(), servers=(), code=(), num_tasks=2, shard_size=4, concurrency=4,
+    name="placed", domains=(), servers=(), code=(), num_tasks=1, shard_size=4, concurrency=4,
     workers=1,
 )  # fmt: skip
 
 USED = {
     "server": ({"servers": ["time"]}, "mcp"),
     "problem": ({"code": ["basics"]}, "code"),
-    "repository": ({"code": ["coinpurse"], "num_tasks": 1}, "code"),
+    "repository": ({"code": ["coinpurse"]}, "code"),
 }
 """Name -> what a run is told to use, and what executed its calls."""
 
@@ -46,7 +46,9 @@ def there(stage: Stage, uses: dict[str, Any]) -> RunConfig:
     return told(uses, sandboxes=sandboxes)
 
 
-@pytest.mark.parametrize("what", USED)
+@pytest.mark.parametrize(
+    "what", ["server", "repository", pytest.param("problem", marks=pytest.mark.scale)]
+)
 def test_a_run_on_a_cluster_makes_the_same_rows_and_says_what_it_took(
     stage: Stage, tmp_path: Path, what: str
 ) -> None:
