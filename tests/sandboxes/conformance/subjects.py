@@ -135,7 +135,7 @@ def kubernetes(claims: bool) -> Subject:
         return [*labelled.split(), *named.split()]
 
     python = python_env.base_python()
-    return Subject(name, KubernetesBackend(settings), python, remains, soon_s=2)
+    return Subject(name, KubernetesBackend(settings), python, remains, soon_s=10)
 
 
 SUBJECTS: dict[str, Callable[[], Subject]] = {
