@@ -79,6 +79,7 @@ test-exports: setup-all ## exports read by other projects' own code, each in an 
 
 test-kubernetes: setup-all ## sandboxes on Kubernetes: the server of SYNTH_TEST_KUBECONFIG, or a double
 	@$(BIN)/python -m pytest -n 2 --dist loadfile -m "not scale" tests/kubernetes $(ARGS)
+	@$(BIN)/python -m pytest -m cluster tests/sandboxes/conformance -k "pods or claims" $(ARGS)
 
 chromium: # the browser that page tests drive; they skip without it
 	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 -o -n "$(SYNTH_INSTALL_SYSTEM)" ]; then \

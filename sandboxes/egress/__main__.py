@@ -2,4 +2,5 @@
 
 from sandboxes.egress.service import main
 
-main()
+if __name__ == "__main__":
+    main()

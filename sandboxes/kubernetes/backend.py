@@ -37,6 +37,7 @@ from sandboxes.kubernetes.names import SANDBOX as LABEL
 from sandboxes.kubernetes.pods import PlainPods
 from sandboxes.kubernetes.session import Session
 from sandboxes.kubernetes.settings import KubernetesSettings
+from sandboxes.kubernetes.states import pod_key
 
 SHOWN_S = 15.0
 """For the watch to show a Pod that was another owner's."""
@@ -90,6 +91,7 @@ class KubernetesBackend:
 
     async def _begin(self) -> Held:
         begun = await session.begun(self.settings)
+        self._cluster = begun.cluster
         return Held(begun, Claims(begun) if begun.cluster.claims else PlainPods(begun))
 
     async def close(self) -> None:
@@ -144,33 +146,35 @@ class KubernetesBackend:
         if item is None or token is None or "deletionTimestamp" in item["metadata"]:
             raise TransientError(f"there is no sandbox {name!r}")
         template = manifests.read_template(annotation(item, TEMPLATE))
-        key = reaper.key_of(item)
+        key, watched = reaper.key_of(item), begun.pods
         if label(item, OWNER) != begun.owner.name:
-            await self._taken_over(begun, placing, name, key, str(label(item, OWNER)))
-        state = await begun.pods.until(key, lambda found: found, within_s=SHOWN_S)
+            ours = {"labels": {OWNER: begun.owner.name}, "ownerReferences": begun.owner.references}
+            path = f"{placing.folder}/{name}"
+            if (await begun.connection.patch(path, {"metadata": ours})) is None:
+                raise TransientError(f"there is no sandbox {name!r}")
+            if begun.claims is not None:
+                watched = await begun.watching(await self._pod_of(begun, key))
+        state = await watched.until(key, lambda found: found, within_s=SHOWN_S)
         if state is None or state.over is not None:
+            begun.stop_watching(watched)
             raise TransientError(f"sandbox {name} does not answer: its Pod is over")
         placed = Placed(name, key, state.name, state.uid, token)
-        body = KubernetesBody(begun, placing, placed, template)
+        body = KubernetesBody(begun, placing, placed, template, watched)
         try:
             return await body.adopted(template)
         except BaseException:
             body.given_up()
             raise
 
-    async def _taken_over(
-        self, begun: Session, placing: Placing, name: str, key: str, former: str
-    ) -> None:
-        """Make a sandbox and its Pod ours, so that they do not end with their former owner."""
-        ours = {"labels": {OWNER: begun.owner.name}, "ownerReferences": begun.owner.references}
-        pods = await reaper.states_of(begun.connection, begun.folders, former)
-        path = f"{placing.folder}/{name}"
-        if (await begun.connection.patch(path, {"metadata": ours})) is None:
-            raise TransientError(f"there is no sandbox {name!r}")
-        state = pods.get(key)
-        if state is not None and placing.folder != begun.folders.pods:
-            changes = {"metadata": {"labels": ours["labels"]}}
-            await begun.connection.patch(f"{begun.folders.pods}/{state.name}", changes)
+    async def _pod_of(self, begun: Session, key: str) -> str:
+        """The name of a Sandbox's Pod, whoever made it."""
+        pod = await begun.connection.get(f"{begun.folders.pods}/{key}")
+        if pod is not None and pod_key(pod) == key:
+            return key
+        pods = await reaper.states_of(begun.connection, begun.folders, "")
+        if (state := pods.get(key)) is None:
+            raise TransientError(f"Sandbox {key} has no Pod")
+        return state.name
 
     async def _found(self, begun: Session, placing: Placing, name: str) -> Json | None:
         """The claim or Pod of a sandbox; None where no sandbox has such a name."""

@@ -13,6 +13,7 @@ from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.kubernetes import causes
 from sandboxes.kubernetes.api import exec_stream
+from sandboxes.kubernetes.api.watching import Watched
 from sandboxes.kubernetes.causes import STREAM, Cause
 from sandboxes.kubernetes.claims import Placed
 from sandboxes.kubernetes.names import OWNER, label
@@ -31,6 +32,7 @@ class Placing(Protocol):
 
     @property
     def folder(self) -> str: ...
+    def mine(self, name: str) -> bool: ...
     async def remove(self, name: str) -> None: ...
     async def let_go(self, name: str) -> None: ...
     async def renew(self, name: str) -> None: ...
@@ -43,11 +45,13 @@ class KubernetesBody(BareBody):
     backend = "kubernetes"
 
     def __init__(
-        self, session: Session, placing: Placing, placed: Placed, template: SandboxTemplate
-    ) -> None:
+        self, session: Session, placing: Placing, placed: Placed, template: SandboxTemplate,
+        watched: Watched[PodState] | None = None,
+    ) -> None:  # fmt: skip
+        """`watched` shows its Pod, where the session's own watch does not."""
         self._session, self._placing, self._placed = session, placing, placed
         self.name, self.token = placed.name, placed.token
-        self._template = template
+        self._template, self._watched = template, watched or session.pods
         self._linger_s = session.maker.linger_s(template)
         self._over: Cause | None = None
         self._gone = self._closed = False
@@ -55,7 +59,7 @@ class KubernetesBody(BareBody):
         self._channel: FrameChannel | None = None
         self.renewed = asyncio.get_running_loop().time()
         session.holders[placed.key] = self
-        self.saw(session.pods.objects.get(placed.key))
+        self.saw(self._watched.objects.get(placed.key))
 
     @property
     def lingers(self) -> bool:
@@ -95,27 +99,22 @@ class KubernetesBody(BareBody):
         return streams
 
     async def _taken_away(self) -> bool:
-        """Whether its Pod is another owner's by now: then its agent says so."""
-        if self._over is not None:
+        """Whether it is another owner's by now: then its agent says so."""
+        if self._over is not None or self._placing.mine(self.name):
             return False
-        pod = await self._session.connection.get(self._path)
-        if pod is None or pod["metadata"]["uid"] != self._placed.uid:
+        item = await self._session.connection.get(f"{self._placing.folder}/{self.name}")
+        if item is None or "deletionTimestamp" in item["metadata"]:
             return False
-        owner = label(pod, OWNER)
-        return "deletionTimestamp" not in pod["metadata"] and owner != self._session.owner.name
-
-    @property
-    def _path(self) -> str:
-        return f"{self._session.folders.pods}/{self._placed.pod}"
+        return label(item, OWNER) != self._session.owner.name
 
     async def cause(self) -> SynthError:
         if not self.ended() and self._session.over is None:
-            await self._session.pods.until(self._placed.key, self._told, within_s=TOLD_S)
+            await self._watched.until(self._placed.key, self._told, within_s=TOLD_S)
         if self._over is not None:
             return self._over.error
         if self._gone:
             return causes.vanished()
-        node = (found := self._session.pods.objects.get(self._placed.key)) and found.node
+        node = (found := self._watched.objects.get(self._placed.key)) and found.node
         return InfrastructureError(
             "unreachable",
             f"the sandbox ended: Pod {self._placed.pod} on node {node} cannot be reached any more",
@@ -131,18 +130,20 @@ class KubernetesBody(BareBody):
         self._closed = True
         self._session.background(self._remove())
 
-    async def _remove(self) -> None:
-        """It is not ours to end once another owner has it."""
-        if not (self._gone and await self._taken_away()):
-            await self._placing.remove(self.name)
+    async def _remove(self) -> bool:
+        """Whether it was ours to end: not once another owner has it."""
+        if await self._taken_away():
+            return False
+        await self._placing.remove(self.name)
+        return True
 
     async def close(self) -> None:
         session, key = self._session, self._placed.key
         self._closed = True
         try:
-            await self._remove()
-            if not self._gone and session.over is None:
-                gone = await session.pods.until(
+            ours = await self._remove()
+            if ours and not self._gone and session.over is None:
+                gone = await self._watched.until(
                     key, lambda _: True if self._gone else None, within_s=session.settings.gone_s
                 )
                 if gone is None:
@@ -161,6 +162,7 @@ class KubernetesBody(BareBody):
         self._placing.forget(self._placed)
         if self._session.holders.get(self._placed.key) is self:
             del self._session.holders[self._placed.key]
+        self._session.stop_watching(self._watched)
 
     def channel(self, template: SandboxTemplate) -> FrameChannel:
         """To an agent that outlives its stream at least as long as the settings say."""

@@ -169,6 +169,10 @@ class Claims:
     def folder(self) -> str:
         return self._session.folders.claims
 
+    def mine(self, name: str) -> bool:
+        """Whether the watch shows it as this owner's."""
+        return self._session.claims is not None and name in self._session.claims.objects
+
     async def remove(self, name: str) -> None:
         """The claim, and with it the Sandbox and the Pod that it got."""
         await self._session.connection.delete(

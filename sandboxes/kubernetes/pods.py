@@ -133,6 +133,10 @@ class PlainPods:
             for state in idle:
                 await self.remove(state.name)
 
+    def mine(self, name: str) -> bool:
+        """Whether the watch shows it as this owner's."""
+        return name in self._session.pods.objects
+
     async def remove(self, name: str) -> None:
         await self._session.connection.delete(f"{self.folder}/{name}")
 

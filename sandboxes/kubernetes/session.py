@@ -88,6 +88,7 @@ class Session:
         self._numbers = itertools.count(1)
         self._filling: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._watches: dict[Watched[PodState], asyncio.Task[None]] = {}
         self.keeper: asyncio.Task[None] | None = None
         self.pods.tell(self._pod_changed)
 
@@ -121,6 +122,20 @@ class Session:
         task = asyncio.get_running_loop().create_task(run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def watching(self, pod: str) -> Watched[PodState]:
+        """A watch of one Pod of another owner's pool: controllers keep its labels as they were."""
+        query = {"fieldSelector": f"metadata.name={pod}"}
+        watched: Watched[PodState] = Watched(self.connection, self.folders.pods, query, pod_state)
+        watched.tell(self._pod_changed)
+        self._watches[watched] = asyncio.get_running_loop().create_task(watched.run())
+        await watched.ready()
+        return watched
+
+    def stop_watching(self, watched: Watched[PodState]) -> None:
+        """Where it is one of those."""
+        if (task := self._watches.pop(watched, None)) is not None:
+            task.cancel()
 
     def _pod_changed(self, key: str, state: PodState | None) -> None:
         if holder := self.holders.get(key):
@@ -193,6 +208,8 @@ class Session:
         finally:
             self.over = self.over or TransientError("the session with the cluster has ended")
             ready.set()
+            for task in self._watches.values():
+                task.cancel()
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(LEAVE_S):
                     await self._leave()

@@ -23,7 +23,11 @@ class Toleration(Config):
     """The taint's key; None with operator Exists is every taint."""
 
     operator: Literal["Exists", "Equal"] = "Equal"
+    """Whether the taint need only be there, or have the value too."""
+
     value: str | None = None
+    """The taint's value, for operator Equal."""
+
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"] | None = None
     """None is every effect."""
 
@@ -53,6 +57,7 @@ class KubernetesSettings(Config):
     """Image of every sandbox: what programs find inside beside what templates show them."""
 
     image_pull_policy: Literal["IfNotPresent", "Always", "Never"] = "IfNotPresent"
+    """When a node pulls it anew, as Kubernetes has it."""
 
     pull_secrets: tuple[str, ...] = ()
     """Names of Secrets of the namespace by which images are pulled."""
@@ -88,8 +93,10 @@ class KubernetesSettings(Config):
     """Labels that a sandbox's node must have."""
 
     tolerations: tuple[Toleration, ...] = ()
+    """Taints that a sandbox's node may have."""
 
     priority_class: str | None = Field(default=None, pattern=NAME)
+    """PriorityClass of every sandbox; None is the cluster's default."""
 
     labels: dict[str, str] = Field(default_factory=dict)
     """More labels of every Pod."""

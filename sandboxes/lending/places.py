@@ -1,5 +1,6 @@
 """Where the sandboxes of a run are, as its configuration says it."""
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -45,7 +46,7 @@ class SandboxesConfig(Config):
         settings = self.kubernetes
         proxy = proxy_of(settings)
         try:
-            from sandboxes.kubernetes.backend import opened
+            from sandboxes.kubernetes.backend import KubernetesBackend
         except ModuleNotFoundError as error:
             if (error.name or "").partition(".")[0] != "kubernetes":
                 raise
@@ -56,9 +57,13 @@ class SandboxesConfig(Config):
             ("starts_per_s", settings.creations_per_s),
             ("starts_at_once", settings.creations_burst),
         )
-        async with opened(settings) as backend:
+        backend = KubernetesBackend(settings)
+        try:
+            await backend.held()
             with leasing_from(SandboxPlace(backend, proxy, paces, backend.counted)):
                 yield
+        finally:
+            await asyncio.shield(backend.close())
 
 
 def proxy_of(settings: KubernetesSettings) -> ClusterProxy | None:

@@ -92,14 +92,17 @@ async def watches_dropped(stage: Stage) -> str:
 
 async def history_forgotten(stage: Stage) -> str:
     async with sandbox(stage) as (made, one):
-        await fault(stage, kind="compact")
+        ours = {"verb": "watch", "resource": "pods", "user_agent": "agentic-synth"}
+        await fault(stage, kind="status", code=503, count=6, **ours)
         await fault(stage, kind="drop_watches")
+        # what happens while nobody watches, and is forgotten before anybody does
+        await asyncio.to_thread(stage.kubectl, "annotate", "pod", pod_of(one), "note=changed")
+        await fault(stage, kind="compact")
+        await until(lambda: made.counted()["watch_pods_forgotten"] >= 1)
         async with closing(await made.create(TEMPLATE)) as other:
             await other.ping()
         await one.ping()
-        counts = await made.figures()
-        assert counts["watch_pods_forgotten"] >= 1
-        assert counts["watch_pods_listed"] >= 2
+        assert (await made.figures())["watch_pods_listed"] >= 2
     return "410: everything listed again, sandboxes not touched"
 
 

@@ -53,7 +53,7 @@ def custom_schemas() -> dict[tuple[str, str], dict[str, Any]]:
         )
     found = {}
     for path in sorted(folder.glob("*.yaml")):
-        spec = yaml.safe_load(path.read_text())["spec"]
+        spec = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)["spec"]
         for version in spec["versions"]:
             schema = strict(version["schema"]["openAPIV3Schema"])
             schema["properties"]["metadata"] = {"type": "object"}

@@ -29,7 +29,7 @@ ROOT = Path(__file__).parents[2]
 CRDS = "agent_sandbox_crds"
 RUNTIME_CLASS = "synth-test-gvisor"
 
-QUICK = {"heartbeat_s": 0.5, "owner_dead_s": 3.0, "gone_s": 60.0, "ready_s": 60.0}
+QUICK = {"heartbeat_s": 0.5, "owner_dead_s": 3.0, "gone_s": 60.0, "ready_s": 300.0}
 """Settings under which tests need not wait long for what takes minutes in earnest."""
 
 

@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,28 +24,38 @@ pytestmark = [
 ]
 
 CONFIG = RunConfig(
-    name="placed", domains=(), servers=("time",), code=("basics",), num_tasks=4, shard_size=4,
-    concurrency=4, workers=1,
+    name="placed", domains=(), servers=(), code=(), num_tasks=2, shard_size=4, concurrency=4,
+    workers=1,
 )  # fmt: skip
 
+USED = {
+    "server": ({"servers": ["time"]}, "mcp"),
+    "problem": ({"code": ["basics"]}, "code"),
+    "repository": ({"code": ["coinpurse"], "num_tasks": 1}, "code"),
+}
+"""Name -> what a run is told to use, and what executed its calls."""
 
-def there(stage: Stage, **changes: object) -> RunConfig:
+
+def told(uses: dict[str, Any], **more: Any) -> RunConfig:
+    return RunConfig.model_validate(CONFIG.model_dump(exclude_unset=True) | uses | more)
+
+
+def there(stage: Stage, uses: dict[str, Any]) -> RunConfig:
     settings = stage.settings(own_users=True, stream_cpus=1)
     sandboxes = {"backend": "kubernetes", "kubernetes": settings.model_dump()}
-    return RunConfig.model_validate(
-        CONFIG.model_dump(exclude_unset=True) | {"sandboxes": sandboxes} | changes
-    )
+    return told(uses, sandboxes=sandboxes)
 
 
+@pytest.mark.parametrize("what", USED)
 def test_a_run_on_a_cluster_makes_the_same_rows_and_says_what_it_took(
-    stage: Stage, tmp_path: Path
+    stage: Stage, tmp_path: Path, what: str
 ) -> None:
-    run_pipeline(tmp_path / "here", CONFIG)
-    run_pipeline(tmp_path / "there", there(stage))
+    uses, executed_by = USED[what]
+    run_pipeline(tmp_path / "here", told(uses))
+    run_pipeline(tmp_path / "there", there(stage, uses))
     assert content_of(tmp_path / "there") == content_of(tmp_path / "here")
     dataset = Dataset.open(tmp_path / "there")
-    made = {row["executed_by"] for row in dataset.rows("tool_calls")}
-    assert made >= {"mcp", "code"}
+    assert executed_by in {row["executed_by"] for row in dataset.rows("tool_calls")}
     counts = {name: 0 for name in ("asked", "claimed", "streams", "waited_ms")}
     leases: dict[str, int] = {}
     for row in dataset.rows("timings"):
@@ -62,7 +73,7 @@ def test_a_run_on_a_cluster_makes_the_same_rows_and_says_what_it_took(
 def test_a_run_that_cannot_have_its_cluster_is_refused_before_any_work(
     stage: Stage, tmp_path: Path
 ) -> None:
-    config = there(stage)
+    config = there(stage, {"servers": ["time"]})
     nowhere = config.sandboxes.kubernetes.model_copy(update={"namespace": "there-is-none"})
     sandboxes = config.sandboxes.model_copy(update={"kubernetes": nowhere})
     with pytest.raises(ConfigError):

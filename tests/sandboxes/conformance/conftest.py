@@ -8,7 +8,8 @@ import pytest
 
 from tests.sandboxes.conformance.subjects import SUBJECTS, Subject
 
-MARKS = {"podman": [pytest.mark.cluster]}
+MARKS = {name: [pytest.mark.cluster] for name in ("podman", "pods", "claims")}
+"""`make test-kubernetes` asks the last two, for some minutes."""
 
 
 @cache

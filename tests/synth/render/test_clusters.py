@@ -50,6 +50,6 @@ def test_report_and_artifact_show_them_and_are_silent_without(tmp_path: Path) ->
         dataset.commit(run_id="r", stage="rollouts", shard=shard, tables={"timings": rows})
     for text in (report_html(dataset), summary_markdown(dataset)):
         assert "Sandboxes on the cluster" in text
-        assert "lost while in use: node lost" in text
+        assert "node lost" in text
         assert "80" in text
     assert not summarise(dataset).notes

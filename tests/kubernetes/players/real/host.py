@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sandboxes.core import python_env
 from sandboxes.core.owners import PREFIX, own_folder, owner_name
 from sandboxes.local import cgroups
 from tests.kubernetes.players.api import Api
@@ -58,7 +59,8 @@ class Host:
         """`extra` is what images have beside /usr: path inside -> path here."""
         own_mounts()
         self.sources, self.events = Sources(api), events
-        self.extra = {PYTHON: sys.base_prefix} | extra
+        of_python = {bind.target: bind.source for bind in python_env.base_binds()}
+        self.extra = {PYTHON: sys.base_prefix} | of_python | extra
         self.runs: set[RealRun] = set()
         self.folder = own_folder() / "pods"
         self.folder.mkdir()
