@@ -7,6 +7,8 @@ from aiohttp import web
 
 from tests.kubernetes.doubled import PODS, Asking, a_binding, a_node, a_pod
 
+END = b"\x00this is the end"
+"""No frame of random bytes is this one."""
 V4, V5 = "v4.channel.k8s.io", "v5.channel.k8s.io"
 SUCCESS = b'\x03{"metadata":{},"status":"Success"}'
 FAILURE = (
@@ -16,7 +18,7 @@ FAILURE = (
 
 
 class Kubelet:
-    """Its exec gives stdin back on stdout until `q`; `greet` speaks on both streams and exits 3."""
+    """Its exec gives stdin back on stdout until `END`; `greet` speaks on both, and exits 3."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[str, list[tuple[str, str]]]] = []
@@ -35,7 +37,7 @@ class Kubelet:
             return socket
         async for message in socket:
             data = message.data
-            if data[:2] == b"\x00q":
+            if data == END:
                 await socket.send_bytes(SUCCESS)
                 break
             await socket.send_bytes(b"\x01" + data[1:])

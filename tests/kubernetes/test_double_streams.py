@@ -11,7 +11,7 @@ from kubernetes.aio.client import ApiClient, Configuration, CoreV1Api
 from kubernetes.aio.stream import WsApiClient
 
 from tests.kubernetes.doubled import PODS, Asking, a_pod, against
-from tests.kubernetes.echoing_kubelet import SUCCESS, V4, V5, bound
+from tests.kubernetes.echoing_kubelet import END, SUCCESS, V4, V5, bound
 
 
 def opened(
@@ -32,7 +32,7 @@ def test_frames_of_any_bytes_come_back_as_they_were(protocol: str) -> None:
                 data = os.urandom(size)
                 await socket.send_bytes(b"\x00" + data)
                 assert (await socket.receive()).data == b"\x01" + data
-            await socket.send_bytes(b"\x00q")
+            await socket.send_bytes(END)
             assert (await socket.receive()).data == SUCCESS
             assert (await socket.receive()).type is aiohttp.WSMsgType.CLOSE
             assert node.asked == [

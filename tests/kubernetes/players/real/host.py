@@ -5,12 +5,13 @@ import contextlib
 import logging
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sandboxes.core import python_env
-from sandboxes.core.owners import own_folder
+from sandboxes.core.owners import PREFIX, own_folder, owner_name
 from sandboxes.local import cgroups
 from tests.kubernetes.players.api import Api
 from tests.kubernetes.players.events import Recorder
@@ -34,6 +35,11 @@ ETC = {
     "group": "root:x:0:\nnogroup:x:65534:\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
 }
+
+
+GUARD = """read _
+for each in "$0"*/cgroup.procs; do while read -r pid; do kill -9 "$pid"; done < "$each"; done"""
+"""A shell's: wait until whoever holds its input is gone, then end all members of control groups."""
 
 
 def unable() -> str | None:
@@ -63,6 +69,12 @@ class Host:
         for name, text in ETC.items():
             (self._etc / name).write_text(text)
         self._ending: set[asyncio.Task[None]] = set()
+        # the kernel's own signal for a parent's death does not reach programs of another user
+        groups = cgroups.controllers()["memory"].parent / f"{PREFIX}.{owner_name()}."
+        self._guard = subprocess.Popen(
+            ["/bin/sh", "-c", GUARD, str(groups)],
+            stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
 
     def etc_of(self, pod: Obj, place: Path, ip: str) -> dict[str, Path]:
         """Path inside -> file of a Pod's /etc."""
@@ -107,6 +119,9 @@ class Host:
             took_s = loop.time() - began
 
     def close(self) -> None:
+        assert self._guard.stdin is not None
+        self._guard.stdin.close()
+        self._guard.wait()
         shutil.rmtree(self.folder, ignore_errors=True)
         with contextlib.suppress(OSError):  # something else of this process is in it
             self.folder.parent.rmdir()
