@@ -59,9 +59,15 @@ def main() -> None:
 
 def hold(stage: Stage, count: int, at_once: int, warm: int) -> None:
     settings = stage.simulated(
-        linger_s=5, warm=warm, creations_per_s=500, creations_burst=200, heartbeat_s=5,
-        owner_dead_s=60, ready_s=600,
-    )  # fmt: skip
+        linger_s=60,
+        stream_ping_s=50,
+        warm=warm,
+        creations_per_s=500,
+        creations_burst=200,
+        heartbeat_s=5,
+        owner_dead_s=60,
+        ready_s=600,
+    )
     kind = {"pods": "simulated", "claims_of": "agent-sandbox" if stage.claims else "plain Pods"}
     process, found = holder(settings, count, at_once)
     try:

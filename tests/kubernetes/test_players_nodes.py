@@ -186,6 +186,7 @@ def test_a_pod_that_waits_goes_on_once_something_is_freed(stage: Stage) -> None:
     with_stage(stage, test)
 
 
+@pytest.mark.slow
 def test_a_missing_image_is_told_and_ends_once_it_is_there(stage: Stage) -> None:
     async def test(cluster: Asking) -> None:
         mine, image = name(), f"lost-{name()}"
@@ -206,6 +207,7 @@ def test_a_missing_image_is_told_and_ends_once_it_is_there(stage: Stage) -> None
     with_stage(stage, test)
 
 
+@pytest.mark.slow
 def test_a_pod_that_lives_too_long_fails_by_its_deadline(stage: Stage) -> None:
     async def test(cluster: Asking) -> None:
         mine = name()

@@ -1,7 +1,6 @@
 """Real Pods of the played node: what is in their containers, how they end, and that all goes."""
 
 import asyncio
-import os
 import shutil
 import subprocess
 import uuid
@@ -12,13 +11,13 @@ from typing import Any, cast
 import pytest
 
 from sandboxes.core.owners import PREFIX, root_folder
-from sandboxes.local import cgroups
+from sandboxes.local import cgroups, reaper
 from tests.kubernetes.asking import Asking, Json, asking, phase, state_of, until
 from tests.kubernetes.players.real.host import unable
 from tests.kubernetes.players.real.security import RefusedError, identity_of
 from tests.kubernetes.players.real.sources import expanded
 from tests.kubernetes.players.real.volumes import chosen, used_bytes, write
-from tests.kubernetes.staging import Stage
+from tests.kubernetes.staging import Stage, staged, started
 
 LIMITS = {"cpu": "1", "memory": "64Mi"}
 HARDENED = {
@@ -330,6 +329,7 @@ def test_a_container_that_ends_is_told_with_its_code(
     with_pod(test, spec)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", ["volume", "log"])
 def test_storage_beyond_a_pods_own_limit_evicts_it(
     with_pod: Callable[..., None], what: str
@@ -388,14 +388,25 @@ def test_what_may_not_start_says_why(with_pod: Callable[..., None]) -> None:
 def test_a_removed_pod_leaves_nothing_on_the_machine(
     with_pod: Callable[..., None], stage: Stage
 ) -> None:
-    """No process, no control group, no folder, no mount."""
-    pid = 0
+    """No process, no control group, no folder, no mount; a little after it is gone from the API."""
+    pid = stage.processes["players"].pid
+
+    async def left() -> Json:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        folders = root_folder().glob(f"{pid}.*/pods/{uids[0]}")
+        groups = [
+            str(folder)
+            for _, parent in cgroups.controllers().values()
+            for folder in parent.glob(f"{PREFIX}.{pid}.*.pod-*")
+        ]
+        mounts = uids[0] in Path(f"/proc/{pid}/mountinfo").read_text()
+        return {"status": [*children, *map(str, folders), *groups], "mounted": mounts}
 
     async def test(cluster: Asking, name: str) -> None:
-        await cluster.running(name)
-        pod = await cluster.pod(name)
-        assert pod is not None
-        uids.append(pod["metadata"]["uid"])
+        uids.append((await cluster.running(name))["metadata"]["uid"])
+        found = await left()
+        assert len(found["status"]) >= 3
+        assert found["mounted"]
 
     uids: list[str] = []
     spec = {
@@ -403,14 +414,44 @@ def test_a_removed_pod_leaves_nothing_on_the_machine(
         "volumes": [{"name": "data", "emptyDir": {"medium": "Memory"}}],
     }
     with_pod(test, spec)
-    assert not list(root_folder().glob(f"*/pods/{uids[0]}"))
-    pid = stage.processes["players"].pid
-    groups = [
-        folder
-        for _, parent in cgroups.controllers().values()
-        for folder in parent.glob(f"{PREFIX}.{pid}.*.pod-*")
-    ]
-    assert not groups
-    assert uids[0] not in Path(f"/proc/{pid}/mountinfo").read_text()
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    assert not [each for each in children if Path(f"/proc/{each}").exists()], os.getpid()
+    nothing = {"status": [], "mounted": False}
+    asyncio.run(until(left, lambda found: found == nothing, "what a Pod leaves"))
+
+
+@pytest.mark.slow
+def test_killed_players_take_their_containers_along_and_are_followed_by_others() -> None:
+    """What they leave is found by its owner's name, and their Pods are over: nobody runs them."""
+    if (why := unable()) is not None:
+        pytest.skip(why)
+    with staged(nodes="real=1", claims=False) as stage:
+        players = stage.processes["players"]
+
+        async def before() -> Json:
+            async with asking(stage) as cluster:
+                await cluster.make_pod("pod", {"containers": [container(WAIT)]})
+                return await cluster.running("pod")
+
+        number = asyncio.run(before())["status"]["containerStatuses"][0]["containerID"]
+        first = Path("/proc", number.rpartition("/")[2])
+        assert first.exists()
+        players.kill()
+        players.wait()
+
+        async def dead() -> Json:
+            return {"there": first.exists()}
+
+        asyncio.run(until(dead, lambda found: not found["there"], "the container"))
+        reaper.reap()
+        for _, parent in cgroups.controllers().values():
+            assert not list(parent.glob(f"{PREFIX}.{players.pid}.*"))
+        assert not list(root_folder().glob(f"{players.pid}.*"))
+        words = ["--kubeconfig", str(stage.kubeconfig), "--nodes", "real=1"]
+        with (stage.folder / "log").open("ab") as log:
+            stage.processes["players"], _ = started("tests.kubernetes.players", log, *words)
+
+        async def after() -> Json:
+            async with asking(stage) as cluster:
+                return await cluster.over("pod")
+
+        ended = state_of(asyncio.run(after()))["terminated"]
+        assert ended["reason"] == "ContainerStatusUnknown"

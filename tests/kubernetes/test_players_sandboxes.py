@@ -275,6 +275,7 @@ def test_a_claim_whose_time_is_over_loses_its_sandbox(
     with_pool(test)
 
 
+@pytest.mark.slow
 def test_a_claim_goes_some_time_after_its_sandbox_has_finished(
     stage: Stage, with_pool: Callable[[Test], None]
 ) -> None:
@@ -363,6 +364,7 @@ def test_a_managed_template_has_a_policy_and_an_unmanaged_one_none(
     with_pool(test)
 
 
+@pytest.mark.slow
 def test_agent_sandboxes_own_client_claims_and_terminates(
     stage: Stage, with_pool: Callable[[Test], None]
 ) -> None:

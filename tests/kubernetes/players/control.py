@@ -20,7 +20,6 @@ which only simulated Pods need: of real ones the kernel says it.
 
 from typing import Any
 
-import aiohttp
 from aiohttp import web
 
 from tests.kubernetes.players.api import Api, ApiError
@@ -111,26 +110,3 @@ class Control:
                 "faults": dict(self._faults.counts),
             }
         )
-
-
-class Players:
-    """The control endpoint as a test uses it."""
-
-    def __init__(self, address: str) -> None:
-        self.address = address
-
-    async def fault(self, fault: str, **details: Any) -> dict[str, Any]:
-        return await self._ask("POST", "/players/faults", {"fault": fault, **details})
-
-    async def state(self) -> dict[str, Any]:
-        return await self._ask("GET", "/players/state", None)
-
-    async def _ask(self, method: str, path: str, body: Any) -> dict[str, Any]:
-        async with (
-            aiohttp.ClientSession() as session,
-            session.request(method, self.address + path, json=body) as response,
-        ):
-            answer = await response.json()
-            if response.status != 200:
-                raise ValueError(answer["error"])
-            return answer

@@ -1,6 +1,5 @@
 """What is to go wrong, as tests have asked for it; `control` takes the requests."""
 
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -20,7 +19,6 @@ class Faults:
     """Seconds that every Pod waits for its start."""
     counts: Counter[str] = field(default_factory=Counter)
     """Of what was done, by name."""
-    since: float = field(default_factory=time.monotonic)
 
     def start_delay(self, pod: Obj) -> float:
         labels = labels_of(pod)

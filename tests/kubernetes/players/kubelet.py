@@ -6,7 +6,6 @@ and the removal afterwards, and what a node does when it is lost, short of memor
 """
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -37,8 +36,6 @@ from tests.kubernetes.players.statuses import (
     waiting_containers,
 )
 from tests.kubernetes.players.work import WorkQueue
-
-log = logging.getLogger("players")
 
 BACK_OFF_S = (0.5, 2.0)
 """Between an image that could not be pulled and the next try: how long the error and how long the

@@ -1,7 +1,6 @@
 """All players together: which of them run, on what they look, and their one endpoint."""
 
 import asyncio
-import logging
 import ssl
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -40,8 +39,6 @@ from tests.kubernetes.players.objects import (
 )
 from tests.kubernetes.players.real.host import Host, unable
 from tests.kubernetes.players.real.run import RealRun
-
-log = logging.getLogger("players")
 
 CONTROLLERS = (
     "scheduler", "collector", "lifecycle", "accounts", "sandboxes", "pools", "claims", "policies",

@@ -2,6 +2,7 @@
 
 import re
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from typing import Any
 
 _FORM = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+))(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E|[eE][+-]?\d+)?")
@@ -11,7 +12,12 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15,
 
 def parse_quantity(value: Any) -> Decimal:
     """The exact number; ValueError for what is no quantity."""
-    match = _FORM.fullmatch(str(value))
+    return _parsed(str(value))
+
+
+@lru_cache(10_000)
+def _parsed(text: str) -> Decimal:
+    match = _FORM.fullmatch(text)
     if not match:
         raise ValueError(
             "quantities must match the regular expression "

@@ -7,7 +7,6 @@ own namespace; one that the watches do not show is asked for before anything is 
 """
 
 import asyncio
-import logging
 from typing import NamedTuple
 
 from tests.kubernetes.players.api import Api, ApiError, gone
@@ -30,8 +29,6 @@ from tests.kubernetes.players.objects import (
     uid_of,
 )
 from tests.kubernetes.players.work import WorkQueue
-
-log = logging.getLogger("players")
 
 COLLECTED = (
     PODS, CONFIG_MAPS, SECRETS, SERVICES, LEASES, POLICIES, SANDBOXES, CLAIMS, POOLS, TEMPLATES,

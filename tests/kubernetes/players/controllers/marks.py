@@ -23,7 +23,6 @@ POD_NAME = "agents.x-k8s.io/pod-name"
 TEMPLATE_REF = "agents.x-k8s.io/sandbox-template-ref"
 ASSIGNED = "agents.x-k8s.io/sandbox-name"
 PROPAGATED = "agents.x-k8s.io/propagated-labels"
-SAFE_TO_EVICT = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 WARM_ONLY = (WARM_POOL, TEMPLATE_HASH)
 """Labels that a sandbox loses when it is claimed."""

@@ -1,6 +1,7 @@
 """What real Pods have in common: a folder of this machine, files of /etc, a watch on storage."""
 
 import asyncio
+import contextlib
 import logging
 import os
 import shutil
@@ -107,3 +108,5 @@ class Host:
 
     def close(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+        with contextlib.suppress(OSError):  # something else of this process is in it
+            self.folder.parent.rmdir()
