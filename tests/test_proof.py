@@ -40,7 +40,7 @@ def test_the_short_form_makes_trains_and_scores(tmp_path: Path) -> None:
 
 
 def test_a_budget_shrinks_steps_and_never_below_a_few() -> None:
-    assert steps_within(10, 0.5, 3200).taken == 1200
+    assert steps_within(10, 0.5, 3200).taken == 1020
     assert steps_within(100, 0.5, 3200).taken == 3200
     assert steps_within(-5, 0.5, 3200).taken == LEAST_STEPS
     assert steps_within(-5, 0.5, 20).taken == 20

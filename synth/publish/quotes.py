@@ -159,12 +159,13 @@ def _of_difference(
     places = [place for place, _ in calls if place in blamed]
     asked = sorted({asking for row in left if (asking := _asking_for(turns, *row))})
     places += [
-        VerdictPlace(turn_anchor(n), f"no call did it: message {n + 1}, user, {how}")
+        VerdictPlace(turn_anchor(n), f"message {n + 1}, user, {how}, and no call did it")
         for n, how in asked
     ]
-    if left and not asked:
-        last = [number for number, turn in enumerate(turns) if turn.role == "assistant"][-1:]
-        words = "no call did what is missing: message {}, the agent's last"
+    if left:
+        after = asked[-1][0] if asked else 0
+        last = [n for n, turn in enumerate(turns) if turn.role == "assistant" and n > after][-1:]
+        words = "message {}, assistant: the agent's last word, though no call did what is missing"
         places += [VerdictPlace(turn_anchor(n), words.format(n + 1)) for n in last]
     return places or _end_of(turns, "the end")
 

@@ -130,6 +130,9 @@ def test_a_verdict_leads_to_what_it_is_about(failed: ShownCriterion, anchor: str
     assert [place.anchor for place in places_in(turns(), failed)] == [anchor]
 
 
+LAST_WORD = "the agent's last word, though no call did what is missing"
+
+
 def changing_turns() -> list[ShownTurn]:
     """A change of address that is asked for and not made, and a cancellation that is."""
     order = {"orders": [{"order_id": "O-5", "address": "Rue Sala 19", "status": "packed"}]}
@@ -171,7 +174,10 @@ def test_a_change_that_is_missing_leads_to_who_asked_and_to_no_call_that_is_righ
         f'Expected 1 changes, seen 1; missing: update order O-5 {{"address": "{value}", '
         '"status": "cancelled"}. not expected: update order O-5 {"status": "cancelled"}.'
     )
-    assert found_in(evidence) == [("message-1", f"no call did it: message 1, user, {how}")]
+    assert found_in(evidence) == [
+        ("message-1", f"message 1, user, {how}, and no call did it"),
+        ("message-7", f"message 7, assistant: {LAST_WORD}"),
+    ]
 
 
 def test_what_a_list_is_to_hold_besides_leads_to_who_asked_for_that() -> None:
@@ -188,13 +194,14 @@ def test_what_a_list_is_to_hold_besides_leads_to_who_asked_for_that() -> None:
         '["iodine", "peanuts"]}.'
     )
     failed = criterion("state", f"code: {evidence}")
-    [place] = places_in(turns_of(messages, [], None), failed)
-    assert place.words == "no call did it: message 3, user, asks for it"
+    asked, replied = places_in(turns_of(messages, [], None), failed)
+    assert asked.words == "message 3, user, asks for it, and no call did it"
+    assert replied.words == f"message 4, assistant: {LAST_WORD}"
 
 
 def test_a_change_that_nobody_names_leads_to_the_agents_last_message() -> None:
-    [(anchor, words)] = found_in("Expected 1 changes, seen 0; missing: create trip.")
-    assert (anchor, words.split(":")[0]) == ("message-7", "no call did what is missing")
+    found = found_in("Expected 1 changes, seen 0; missing: create trip.")
+    assert found == [("message-7", f"message 7, assistant: {LAST_WORD}")]
 
 
 def test_a_wrong_value_leads_to_the_call_that_set_it() -> None:
@@ -204,10 +211,9 @@ def test_a_wrong_value_leads_to_the_call_that_set_it() -> None:
     )
     assert [anchor for anchor, _ in found_in(evidence)] == ["message-4-call-1"]
     failed = criterion("state", f"code: {evidence}")
-    [place] = places_in(changing_turns(), failed, None, {"message-4-call-1"})
-    assert (
-        place.words == "no call did it: message 1, user, names what was to change"
-    )  # it is as planned
+    as_planned = {"message-4-call-1"}  # so it is not to blame
+    asked, _ = places_in(changing_turns(), failed, None, as_planned)
+    assert asked.words == "message 1, user, names what was to change, and no call did it"
 
 
 def test_a_value_that_was_not_told_leads_to_the_question_the_result_and_the_reply() -> None:
