@@ -18,7 +18,7 @@ from sandboxes.core.template import SandboxTemplate
 from sandboxes.kubernetes import cluster as clusters
 from sandboxes.kubernetes import manifests, reaper, session
 from sandboxes.kubernetes.api import connection as connections
-from sandboxes.kubernetes.api.connection import Json
+from sandboxes.kubernetes.api.connection import ApiObject
 from sandboxes.kubernetes.body import KubernetesBody, Placing
 from sandboxes.kubernetes.claims import Claims, Placed
 from sandboxes.kubernetes.cluster import Cluster
@@ -176,7 +176,7 @@ class KubernetesBackend:
             raise TransientError(f"Sandbox {key} has no Pod")
         return state.name
 
-    async def _found(self, begun: Session, placing: Placing, name: str) -> Json | None:
+    async def _found(self, begun: Session, placing: Placing, name: str) -> ApiObject | None:
         """The claim or Pod of a sandbox; None where no sandbox has such a name."""
         if not NAME.fullmatch(name):
             return None

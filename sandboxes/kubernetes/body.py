@@ -13,8 +13,8 @@ from sandboxes.core.sandbox import Sandbox
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.kubernetes import causes
 from sandboxes.kubernetes.api import exec_stream
-from sandboxes.kubernetes.api.watching import Watched
-from sandboxes.kubernetes.causes import STREAM, Cause
+from sandboxes.kubernetes.api.watching import WatchedObjects
+from sandboxes.kubernetes.causes import STREAM, EndCause
 from sandboxes.kubernetes.claims import Placed
 from sandboxes.kubernetes.names import OWNER, label
 from sandboxes.kubernetes.session import Session
@@ -46,14 +46,14 @@ class KubernetesBody(BareBody):
 
     def __init__(
         self, session: Session, placing: Placing, placed: Placed, template: SandboxTemplate,
-        watched: Watched[PodState] | None = None,
+        watched: WatchedObjects[PodState] | None = None,
     ) -> None:  # fmt: skip
         """`watched` shows its Pod, where the session's own watch does not."""
         self._session, self._placing, self._placed = session, placing, placed
         self.name, self.token = placed.name, placed.token
         self._template, self._watched = template, watched or session.pods
         self._linger_s = session.maker.linger_s(template)
-        self._over: Cause | None = None
+        self._over: EndCause | None = None
         self._gone = self._closed = False
         self._failures = 0
         self._channel: FrameChannel | None = None

@@ -71,7 +71,7 @@ OF_DISRUPTIONS = {
 """Reasons of the condition DisruptionTarget."""
 
 
-class Cause(NamedTuple):
+class EndCause(NamedTuple):
     """Why a Pod is over. `reason` is a word for accounts, "program" for the program's own act."""
 
     reason: str
@@ -84,11 +84,11 @@ class Cause(NamedTuple):
         return InfrastructureError(self.reason, f"the sandbox ended: {self.detail}")
 
 
-def program(detail: str) -> Cause:
-    return Cause("program", detail)
+def program(detail: str) -> EndCause:
+    return EndCause("program", detail)
 
 
-def ended(pod: dict[str, Any]) -> Cause | None:
+def ended(pod: dict[str, Any]) -> EndCause | None:
     """Why no program runs in a Pod any more; None while one does, or may yet."""
     status = pod.get("status") or {}
     disruption = next(
@@ -102,16 +102,18 @@ def ended(pod: dict[str, Any]) -> Cause | None:
     if over is not None:
         return of_container(pod, over, disruption)
     if failed or status.get("phase") == "Succeeded":
-        return failed_start(status) or of_disruption(disruption) or Cause("lost", "its Pod is over")
+        return (
+            failed_start(status) or of_disruption(disruption) or EndCause("lost", "its Pod is over")
+        )
     if stream := terminated(status, STREAM):
         code = stream.get("exitCode")
-        return Cause("lost", f"the container of its streams ended with code {code}")
+        return EndCause("lost", f"the container of its streams ended with code {code}")
     if pod["metadata"].get("deletionTimestamp"):
-        return of_disruption(disruption) or Cause("deleted", "its Pod was deleted")
+        return of_disruption(disruption) or EndCause("deleted", "its Pod was deleted")
     return None
 
 
-def of_pod(reason: str, message: str, disruption: dict[str, Any] | None) -> Cause:
+def of_pod(reason: str, message: str, disruption: dict[str, Any] | None) -> EndCause:
     if reason == "Evicted" and any(each.search(message) for each in OWN_STORAGE):
         return program(f"it used more storage than is its own ({message.strip()[:300]})")
     if reason not in OF_PODS and (found := of_disruption(disruption)):
@@ -119,20 +121,20 @@ def of_pod(reason: str, message: str, disruption: dict[str, Any] | None) -> Caus
     word, detail = OF_PODS.get(reason, ("lost", "its Pod failed"))
     if reason.startswith("OutOf"):
         word, detail = "not_admitted", "its node had no room for it"
-    return Cause(word, f"{detail} ({reason}: {message.strip()[:300]})")
+    return EndCause(word, f"{detail} ({reason}: {message.strip()[:300]})")
 
 
-def of_disruption(condition: dict[str, Any] | None) -> Cause | None:
+def of_disruption(condition: dict[str, Any] | None) -> EndCause | None:
     if condition is None:
         return None
     reason = condition.get("reason", "")
     word, detail = OF_DISRUPTIONS.get(reason, ("evicted", "it was disrupted"))
-    return Cause(word, f"{detail} ({reason}: {(condition.get('message') or '').strip()[:300]})")
+    return EndCause(word, f"{detail} ({reason}: {(condition.get('message') or '').strip()[:300]})")
 
 
 def of_container(
     pod: dict[str, Any], over: dict[str, Any], disruption: dict[str, Any] | None
-) -> Cause:
+) -> EndCause:
     """Of the sandbox's own container, whose first process is the agent. A kubelet says OOMKilled
     of a container in which any process was killed for memory, however it ended itself; and one
     that was told to end is killed with the same code."""
@@ -144,12 +146,12 @@ def of_container(
     if found := of_disruption(disruption):
         return found
     if by_us:
-        return Cause("deleted", "its Pod was deleted")
+        return EndCause("deleted", "its Pod was deleted")
     if code == 0:
-        return Cause("unheld", "its agent waited in vain for its owner")
+        return EndCause("unheld", "its agent waited in vain for its owner")
     said = (over.get("message") or "").strip()[:300]
     words = f"its container ended with code {code} ({over.get('reason')})"
-    return Cause("lost", f"{words}: {said}" if said else words)
+    return EndCause("lost", f"{words}: {said}" if said else words)
 
 
 def told_to_end(pod: dict[str, Any], over: dict[str, Any]) -> bool:
@@ -185,26 +187,26 @@ def containers(status: dict[str, Any]) -> Iterator[dict[str, Any]]:
     yield from status.get("containerStatuses") or ()
 
 
-def failed_start(status: dict[str, Any]) -> Cause | None:
+def failed_start(status: dict[str, Any]) -> EndCause | None:
     """Of a Pod whose init container failed."""
     for each in status.get("initContainerStatuses") or ():
         over = (each.get("state") or {}).get("terminated")
         if over and over.get("exitCode"):
             said = (over.get("message") or "").strip()[:300]
             detail = f"init container {each['name']} ended with code {over['exitCode']} {said}"
-            return Cause("not_started", detail.strip())
+            return EndCause("not_started", detail.strip())
     return None
 
 
-def hopeless(pod: dict[str, Any]) -> Cause | None:
+def hopeless(pod: dict[str, Any]) -> EndCause | None:
     """Why a Pod that is not over will not start either: its image, its configuration."""
     for each in containers(pod.get("status") or {}):
         waits = (each.get("state") or {}).get("waiting") or {}
         reason, said = waits.get("reason"), (waits.get("message") or "").strip()[:300]
         if reason in IMAGE:
-            return Cause("image", f"image {each.get('image')} cannot be had ({reason}: {said})")
+            return EndCause("image", f"image {each.get('image')} cannot be had ({reason}: {said})")
         if reason in NOT_STARTED:
-            return Cause("not_started", f"{each.get('name')} does not start ({reason}: {said})")
+            return EndCause("not_started", f"{each.get('name')} does not start ({reason}: {said})")
     return None
 
 

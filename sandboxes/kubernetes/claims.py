@@ -14,7 +14,7 @@ from typing import NamedTuple
 from sandboxes.core.body import BackpressureError, InfrastructureError
 from sandboxes.kubernetes import causes, manifests
 from sandboxes.kubernetes.names import LINGER, SANDBOX, TEMPLATE, TOKEN
-from sandboxes.kubernetes.session import Order, Session
+from sandboxes.kubernetes.session import PoolOrder, Session
 from sandboxes.kubernetes.states import ClaimState, PodState
 
 log = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class Placed(NamedTuple):
 
 
 @dataclass
-class Pool:
+class WarmPool:
     name: str
     made: asyncio.Task[None]
     waiting: int = 0
@@ -52,12 +52,12 @@ class Pool:
 class Claims:
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._pools: OrderedDict[str, Pool] = OrderedDict()
+        self._pools: OrderedDict[str, WarmPool] = OrderedDict()
         """In the order of their last use."""
         self._taken: dict[str, str] = {}
         """Uid of a Pod -> the claim that got it."""
 
-    async def place(self, order: Order, token: str) -> Placed:
+    async def place(self, order: PoolOrder, token: str) -> Placed:
         """A claim of a ready Pod. InfrastructureError where none became ready; BackpressureError
         where there was no room for it."""
         session, name = self._session, self._session.next_name()
@@ -92,7 +92,7 @@ class Claims:
         self._taken[state.uid] = name
         return Placed(name, key, state.name, state.uid, token)
 
-    async def _granted(self, order: Order, name: str) -> str:
+    async def _granted(self, order: PoolOrder, name: str) -> str:
         """The Sandbox that a claim got, once that is ready."""
         session, claims = self._session, self._session.claims
         assert claims is not None
@@ -129,7 +129,7 @@ class Claims:
             raise found.over.error
         return found
 
-    def _pool(self, order: Order) -> Pool:
+    def _pool(self, order: PoolOrder) -> WarmPool:
         """The pool of an order, made if need be."""
         if (found := self._pools.get(order.pool)) is not None:
             made = found.made
@@ -138,11 +138,11 @@ class Claims:
                 return found
         name = f"synth-{self._session.owner.name}-{order.pool}"
         task = asyncio.get_running_loop().create_task(self._make(order, name))
-        made = self._pools[order.pool] = Pool(name, task)
+        made = self._pools[order.pool] = WarmPool(name, task)
         self._give_up()
         return made
 
-    async def _make(self, order: Order, name: str) -> None:
+    async def _make(self, order: PoolOrder, name: str) -> None:
         session = self._session
         labels = session.owner.labels | {"synth.dev/pool": order.pool}
         pod = session.maker.metadata(order.template, labels)
@@ -203,6 +203,6 @@ def settled_pod(state: PodState | None) -> PodState | None:
     return state if state is not None and (state.runs or state.over is not None) else None
 
 
-def trouble(state: PodState | None) -> causes.Cause | None:
+def trouble(state: PodState | None) -> causes.EndCause | None:
     """Why a Pod will not be ready."""
     return None if state is None else state.over or state.hopeless

@@ -8,7 +8,7 @@ then nothing runs that nobody trusts unless the settings say so.
 from typing import NamedTuple
 
 from records.errors import ConfigError
-from sandboxes.kubernetes.api.connection import Connection, Json
+from sandboxes.kubernetes.api.connection import ApiObject, Connection
 from sandboxes.kubernetes.names import CORE, EXTENSIONS, OWNER, VERSION, Folders
 from sandboxes.kubernetes.settings import KubernetesSettings
 
@@ -126,7 +126,7 @@ async def walled(connection: Connection, folders: Folders) -> None:
         )
 
 
-def denies_all(policy: Json) -> bool:
+def denies_all(policy: ApiObject) -> bool:
     """Whether it lets nothing in or out of any sandbox."""
     spec = policy["spec"]
     types = set(spec.get("policyTypes") or ())

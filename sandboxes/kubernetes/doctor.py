@@ -74,11 +74,11 @@ async def findings(settings: KubernetesSettings, *, trial: bool = True) -> list[
     return found
 
 
-Look = Callable[[Connection, Folders, KubernetesSettings], Awaitable[Enforcement]]
+Examination = Callable[[Connection, Folders, KubernetesSettings], Awaitable[Enforcement]]
 
 
 async def looked(
-    look: Look, connection: Connection, folders: Folders, settings: KubernetesSettings
+    look: Examination, connection: Connection, folders: Folders, settings: KubernetesSettings
 ) -> Enforcement:
     try:
         return await look(connection, folders, settings)

@@ -8,19 +8,17 @@ programs see, trace and fill with memory, is not there.
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from sandboxes.core import clock, python_env
 from sandboxes.core.agent_code import agent_source
 from sandboxes.core.bare import settings_of
 from sandboxes.core.template import BASE_ENV, PROGRAM_ID, WORKSPACE, SandboxTemplate
+from sandboxes.kubernetes.api.connection import ApiObject
 from sandboxes.kubernetes.causes import BRING_PYTHON, FILL, SANDBOX, STREAM
 from sandboxes.kubernetes.cluster import Cluster
 from sandboxes.kubernetes.filling import PLACE, VOLUME, WAIT, Filling
 from sandboxes.kubernetes.names import API, EGRESS, LINGER, TEMPLATE, digest_of
 from sandboxes.kubernetes.settings import KubernetesSettings
-
-Json = dict[str, Any]
 
 SOCKET = "\0synth-agent"
 """Where the agent listens: a name in the Pod's own network, not a file that one could remove."""
@@ -112,7 +110,7 @@ auto = false
 """Files of /etc that are the same in every sandbox."""
 
 
-def agent_config_map() -> Json:
+def agent_config_map() -> ApiObject:
     """The agent and what else every sandbox is shown, named by what is in it."""
     hooks = {path.rpartition("/")[2]: text for path, text in clock.clock_files().items()}
     data = {AGENT_FILE: agent_source()} | ETC | hooks
@@ -141,7 +139,7 @@ class PodMaker:
         """The command of a stream, for the container `stream`."""
         return [self.python, "-I", "-S", "-c", JOIN]
 
-    def metadata(self, template: SandboxTemplate, labels: Mapping[str, str]) -> Json:
+    def metadata(self, template: SandboxTemplate, labels: Mapping[str, str]) -> ApiObject:
         settings = self._settings
         return {
             "labels": settings.labels
@@ -151,9 +149,9 @@ class PodMaker:
             | {TEMPLATE: described(template), LINGER: f"{self.linger_s(template):g}"},
         }
 
-    def spec(self, template: SandboxTemplate, filling: Filling | None) -> Json:
+    def spec(self, template: SandboxTemplate, filling: Filling | None) -> ApiObject:
         settings, cluster = self._settings, self._cluster
-        made: Json = {
+        made: ApiObject = {
             "restartPolicy": "Never",
             "activeDeadlineSeconds": settings.deadline_s,
             # process 1 ignores the signal that asks it to end
@@ -190,7 +188,9 @@ class PodMaker:
             made["priorityClassName"] = settings.priority_class
         return made
 
-    def _container(self, name: str, image: str, command: list[str], resources: Json) -> Json:
+    def _container(
+        self, name: str, image: str, command: list[str], resources: ApiObject
+    ) -> ApiObject:
         return {
             "name": name,
             "image": image,
@@ -210,14 +210,14 @@ class PodMaker:
             },
         }
 
-    def _resources(self, cpus: float, memory_mb: int) -> Json:
+    def _resources(self, cpus: float, memory_mb: int) -> ApiObject:
         return {
             "cpu": f"{max(1, round(cpus * 1000))}m",
             "memory": f"{memory_mb}Mi",
             "ephemeral-storage": f"{self._settings.scratch_disk_mb}Mi",
         }
 
-    def _of_programs(self, template: SandboxTemplate, filling: Filling | None) -> Json:
+    def _of_programs(self, template: SandboxTemplate, filling: Filling | None) -> ApiObject:
         limits, settings = template.limits, self._settings
         found = self._resources(limits.cpus, limits.memory_mb)
         disk = settings.scratch_disk_mb + (filling.volume_mb if filling else 0)
@@ -225,12 +225,12 @@ class PodMaker:
         disk += 2 * limits.disk_mb if settings.scratch_medium == "disk" else 0
         return found | {"ephemeral-storage": f"{disk}Mi"}
 
-    def _python_mount(self) -> list[Json]:
+    def _python_mount(self) -> list[ApiObject]:
         if self._settings.python is not None:
             return []
         return [{"name": "python", "mountPath": python_env.BASE, "readOnly": True}]
 
-    def _sandbox(self, template: SandboxTemplate, filling: Filling | None) -> Json:
+    def _sandbox(self, template: SandboxTemplate, filling: Filling | None) -> ApiObject:
         command = [self.python, "-I", "-S", "-c", START, self._agent_settings(template)]
         resources = self._of_programs(template, filling)
         made = self._container(SANDBOX, self._settings.image, command, resources)
@@ -259,14 +259,14 @@ class PodMaker:
             )  # fmt: skip
         return made | {"volumeMounts": mounts}
 
-    def _stream(self) -> Json:
+    def _stream(self) -> ApiObject:
         settings = self._settings
         command = [self.python, "-I", "-S", "-c", HOLD]
         resources = self._resources(settings.stream_cpus, settings.stream_memory_mb)
         made = self._container(STREAM, settings.image, command, resources)
         return made | ({"volumeMounts": mounts} if (mounts := self._python_mount()) else {})
 
-    def _initial(self, template: SandboxTemplate, filling: Filling | None) -> list[Json]:
+    def _initial(self, template: SandboxTemplate, filling: Filling | None) -> list[ApiObject]:
         found, settings = [], self._settings
         resources = self._of_programs(template, filling)
         if settings.python is None:
@@ -276,16 +276,16 @@ class PodMaker:
         if filling is not None:
             command = [self.python, "-I", "-S", "-c", WAIT]
             made = self._container(FILL, settings.image, command, resources)
-            mounts: list[Json] = [{"name": VOLUME, "mountPath": PLACE}, *self._python_mount()]
+            mounts: list[ApiObject] = [{"name": VOLUME, "mountPath": PLACE}, *self._python_mount()]
             found.append(made | {"volumeMounts": mounts})
         return found
 
-    def _volumes(self, template: SandboxTemplate, filling: Filling | None) -> list[Json]:
+    def _volumes(self, template: SandboxTemplate, filling: Filling | None) -> list[ApiObject]:
         medium = {"medium": "Memory"}
         scratch = medium if self._settings.scratch_medium == "Memory" else {}
         size = f"{template.limits.disk_mb}Mi"
         config = {"name": self._agent, "defaultMode": 0o444}
-        found: list[Json] = [
+        found: list[ApiObject] = [
             {"name": AGENT, "configMap": config},
             {"name": "workspace", "emptyDir": scratch | {"sizeLimit": size}},
             {"name": "tmp", "emptyDir": scratch | {"sizeLimit": size}},
@@ -319,7 +319,7 @@ class PodMaker:
 
 def described(template: SandboxTemplate) -> str:
     """A template as whoever adopts its sandbox needs it: without what it shows, which is there."""
-    bare: Json = {"binds": (), "files": {}, "programs": {}, "links": {}}
+    bare: ApiObject = {"binds": (), "files": {}, "programs": {}, "links": {}}
     return template.model_copy(update=bare).model_dump_json(exclude_defaults=True)
 
 
@@ -327,7 +327,9 @@ def read_template(text: str | None) -> SandboxTemplate:
     return SandboxTemplate.model_validate(json.loads(text or "{}"))
 
 
-def sandbox_template(name: str, metadata: Json, pod_metadata: Json, spec: Json) -> Json:
+def sandbox_template(
+    name: str, metadata: ApiObject, pod_metadata: ApiObject, spec: ApiObject
+) -> ApiObject:
     return {
         "apiVersion": API,
         "kind": "SandboxTemplate",
@@ -340,7 +342,7 @@ def sandbox_template(name: str, metadata: Json, pod_metadata: Json, spec: Json) 
     }
 
 
-def warm_pool(name: str, metadata: Json, replicas: int) -> Json:
+def warm_pool(name: str, metadata: ApiObject, replicas: int) -> ApiObject:
     return {
         "apiVersion": API,
         "kind": "SandboxWarmPool",
@@ -349,7 +351,7 @@ def warm_pool(name: str, metadata: Json, replicas: int) -> Json:
     }
 
 
-def claim(name: str, metadata: Json, pool: str, until: str) -> Json:
+def claim(name: str, metadata: ApiObject, pool: str, until: str) -> ApiObject:
     return {
         "apiVersion": API,
         "kind": "SandboxClaim",

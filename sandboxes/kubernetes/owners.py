@@ -19,7 +19,7 @@ from records.errors import SynthError
 from sandboxes.core.body import InfrastructureError
 from sandboxes.core.owners import owner_is_dead, owner_name
 from sandboxes.kubernetes.api.answers import CONFLICT, ApiError
-from sandboxes.kubernetes.api.connection import Connection, Json
+from sandboxes.kubernetes.api.connection import ApiObject, Connection
 from sandboxes.kubernetes.names import (
     DEAD,
     HOLDER,
@@ -51,7 +51,7 @@ def now() -> str:
 class Owner:
     """This process, or one event loop of it, as an owner. Made by `entered`."""
 
-    def __init__(self, connection: Connection, folders: Folders, lease: Json) -> None:
+    def __init__(self, connection: Connection, folders: Folders, lease: ApiObject) -> None:
         self._connection, self._path = connection, f"{folders.leases}/{lease['metadata']['name']}"
         self.name = str(label(lease, OWNER))
         self.uid: str = lease["metadata"]["uid"]
@@ -104,7 +104,7 @@ async def entered(connection: Connection, folders: Folders, *, dead_s: float) ->
     return Owner(connection, folders, await connection.create(folders.leases, lease))
 
 
-class Others:
+class OtherOwners:
     """What this process has seen of all owners' Leases."""
 
     def __init__(self, connection: Connection, folders: Folders, *, every_s: float) -> None:
@@ -114,7 +114,7 @@ class Others:
         self._seen: dict[str, tuple[str, float]] = {}
         """Owner -> its last renewal, and when, by our own clock, it was first seen."""
 
-    async def look(self) -> dict[str, Json]:
+    async def look(self) -> dict[str, ApiObject]:
         """The Leases of all owners, by owner."""
         query = {"labelSelector": OWNER}
         found = {
@@ -139,13 +139,13 @@ class Others:
         _, since = self._seen[owner]
         return asyncio.get_running_loop().time() - since
 
-    def dead(self, owner: str, lease: Json) -> bool:
+    def dead(self, owner: str, lease: ApiObject) -> bool:
         if annotation(lease, DEAD) or ended_here(lease):
             return True
         limit = (lease.get("spec") or {}).get("leaseDurationSeconds") or 60
         return self.silent_s(owner) > limit
 
-    async def declare_dead(self, owner: str, lease: Json) -> bool:
+    async def declare_dead(self, owner: str, lease: ApiObject) -> bool:
         """Whether it is dead for good; False where it was renewed since `lease` was read."""
         if annotation(lease, DEAD):
             return True
@@ -164,7 +164,7 @@ class Others:
             return False
 
 
-def ended_here(lease: Json) -> bool:
+def ended_here(lease: ApiObject) -> bool:
     """Whether its process was one of this machine and has ended."""
     where, _, process = (annotation(lease, HOLDER) or "").partition("/")
     return where == machine() and where != "unknown" and owner_is_dead(process)

@@ -13,7 +13,7 @@ from sandboxes.kubernetes import causes
 from sandboxes.kubernetes.api.connection import JSON_PATCH
 from sandboxes.kubernetes.claims import LOOK_S, Placed, settled_pod, trouble
 from sandboxes.kubernetes.names import SANDBOX, TOKEN
-from sandboxes.kubernetes.session import Order, Session
+from sandboxes.kubernetes.session import PoolOrder, Session
 from sandboxes.kubernetes.states import PodState
 
 
@@ -28,7 +28,7 @@ class PlainPods:
     def folder(self) -> str:
         return self._session.folders.pods
 
-    async def place(self, order: Order, token: str) -> Placed:
+    async def place(self, order: PoolOrder, token: str) -> Placed:
         """A ready Pod of the pool, or a new one. Errors as those of `Claims.place`."""
         idle = self._idle.setdefault(order.pool, deque())
         self._idle.move_to_end(order.pool)
@@ -63,7 +63,7 @@ class PlainPods:
             return None
         return Placed(state.name, state.name, state.name, state.uid, token)
 
-    async def _started(self, order: Order, token: str | None) -> PodState:
+    async def _started(self, order: PoolOrder, token: str | None) -> PodState:
         """A new Pod, once it runs; with a token it is a sandbox at once."""
         session, name = self._session, self._session.next_name()
         labels = session.owner.labels | {"synth.dev/pool": order.pool}
@@ -98,7 +98,7 @@ class PlainPods:
             if loop.time() - begun > within_s:
                 raise causes.late(within_s, state.unschedulable if state else None, f"Pod {name}")
 
-    async def _fill(self, order: Order) -> None:
+    async def _fill(self, order: PoolOrder) -> None:
         """Have as many ready ones of a pool as the settings say. TransientError where they do not
         start; who asks next tries again."""
         settings, idle = self._session.settings, self._idle.get(order.pool)
@@ -116,7 +116,7 @@ class PlainPods:
             if isinstance(result, BaseException):
                 raise TransientError(f"no Pod for pool {order.pool}: {result}") from result
 
-    async def _start_idle(self, order: Order) -> None:
+    async def _start_idle(self, order: PoolOrder) -> None:
         try:
             state = await self._started(order, None)
             idle = self._idle.get(order.pool)

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from records.errors import SynthError
-from sandboxes.kubernetes.api.connection import Connection, Json
+from sandboxes.kubernetes.api.connection import ApiObject, Connection
 from sandboxes.kubernetes.cluster import Cluster
 from sandboxes.kubernetes.names import LINGER, SANDBOX, Folders, annotation, lease_name
 from sandboxes.kubernetes.names import selecting as selected
-from sandboxes.kubernetes.owners import Others, Owner
+from sandboxes.kubernetes.owners import OtherOwners, Owner
 from sandboxes.kubernetes.states import PodState, pod_state
 
 log = logging.getLogger(__name__)
@@ -26,7 +26,7 @@ AT_ONCE = 64
 """Deletions that are asked for at the same time."""
 
 
-class Reaped(NamedTuple):
+class ReapedOwners(NamedTuple):
     owners: int
     sandboxes: int
 
@@ -38,7 +38,7 @@ class Reaper(Protocol):
     folders: Folders
     cluster: Cluster
     owner: Owner
-    others: Others
+    others: OtherOwners
 
 
 async def reaping(who: Reaper, every_s: float) -> None:
@@ -53,7 +53,7 @@ async def reaping(who: Reaper, every_s: float) -> None:
         await asyncio.sleep(every_s)
 
 
-async def reap(who: Reaper) -> Reaped:
+async def reap(who: Reaper) -> ReapedOwners:
     """One round."""
     gone = sandboxes = 0
     for owner, lease in (await who.others.look()).items():
@@ -68,7 +68,7 @@ async def reap(who: Reaper) -> Reaped:
             path = f"{who.folders.leases}/{lease_name(owner)}"
             uid = {"uid": lease["metadata"]["uid"]}
             gone += await who.connection.delete(path, preconditions=uid)
-    return Reaped(gone, sandboxes)
+    return ReapedOwners(gone, sandboxes)
 
 
 async def remove_pools(
@@ -118,7 +118,7 @@ async def states_of(connection: Connection, folders: Folders, owner: str) -> dic
     return dict([pod_state(item) async for item, _ in found if item])
 
 
-def key_of(item: Json) -> str:
+def key_of(item: ApiObject) -> str:
     """Of the Pod in which the sandbox of a claim is, or that it is itself."""
     sandbox = ((item.get("status") or {}).get("sandbox") or {}).get("name")
     return sandbox or item["metadata"]["name"]

@@ -20,13 +20,13 @@ from sandboxes.kubernetes import cluster as clusters
 from sandboxes.kubernetes import manifests, owners, reaper
 from sandboxes.kubernetes.api import connection as connections
 from sandboxes.kubernetes.api.connection import Connection
-from sandboxes.kubernetes.api.watching import Watched
-from sandboxes.kubernetes.causes import Cause
+from sandboxes.kubernetes.api.watching import WatchedObjects
+from sandboxes.kubernetes.causes import EndCause
 from sandboxes.kubernetes.cluster import Cluster
 from sandboxes.kubernetes.filling import Filling, Fillings
 from sandboxes.kubernetes.manifests import PodMaker
 from sandboxes.kubernetes.names import Folders, digest_of, selecting
-from sandboxes.kubernetes.owners import Others, Owner
+from sandboxes.kubernetes.owners import OtherOwners, Owner
 from sandboxes.kubernetes.settings import KubernetesSettings
 from sandboxes.kubernetes.states import ClaimState, PodState, claim_state, pod_state
 from sandboxes.local.backend import raise_open_files
@@ -39,7 +39,7 @@ LEAVE_S = 20.0
 FILL_TRIES = 3
 
 
-class Order(NamedTuple):
+class PoolOrder(NamedTuple):
     """What is asked for, and the pool that has such Pods."""
 
     template: SandboxTemplate
@@ -70,25 +70,27 @@ class Session:
         kept = 2 * settings.warm_templates
         self.fillings = Fillings(carry_python=settings.carry_python, kept=kept)
         mine = selecting(owner=owner.name)
-        self.pods: Watched[PodState] = Watched(connection, folders.pods, mine, pod_state)
-        self.claims: Watched[ClaimState] | None = None
+        self.pods: WatchedObjects[PodState] = WatchedObjects(
+            connection, folders.pods, mine, pod_state
+        )
+        self.claims: WatchedObjects[ClaimState] | None = None
         if cluster.claims:
-            self.claims = Watched(connection, folders.claims, mine, claim_state)
+            self.claims = WatchedObjects(connection, folders.claims, mine, claim_state)
         self.streams = asyncio.Semaphore(settings.streams_at_once)
         self.holders: dict[str, Holder] = {}
         """Key of a Pod -> the sandbox in it."""
-        self.orders: dict[str, Order] = {}
+        self.orders: dict[str, PoolOrder] = {}
         """Pool -> what its Pods are."""
-        self.stuck: dict[str, Cause] = {}
+        self.stuck: dict[str, EndCause] = {}
         """Pool -> why its Pods do not start, as long as none does."""
         self.counts: Counter[str] = Counter()
         self.over: SynthError | None = None
         """Why it no longer serves."""
-        self.others = Others(connection, folders, every_s=settings.heartbeat_s)
+        self.others = OtherOwners(connection, folders, every_s=settings.heartbeat_s)
         self._numbers = itertools.count(1)
         self._filling: set[str] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._watches: dict[Watched[PodState], asyncio.Task[None]] = {}
+        self._watches: dict[WatchedObjects[PodState], asyncio.Task[None]] = {}
         self.keeper: asyncio.Task[None] | None = None
         self.pods.tell(self._pod_changed)
 
@@ -101,10 +103,10 @@ class Session:
         made: dict[str, Any] = {"labels": labels, "ownerReferences": self.owner.references}
         return made | ({"annotations": annotations} if annotations else {})
 
-    async def order(self, template: SandboxTemplate) -> Order:
+    async def order(self, template: SandboxTemplate) -> PoolOrder:
         filling = await self.fillings.of(template)
         pool = digest_of(template.model_dump_json(), filling.digest if filling else "")
-        return self.orders.setdefault(pool, Order(template, filling, pool))
+        return self.orders.setdefault(pool, PoolOrder(template, filling, pool))
 
     def shutdown_time(self) -> str:
         end = datetime.now(UTC) + timedelta(seconds=self.settings.claim_s)
@@ -123,16 +125,18 @@ class Session:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def watching(self, pod: str) -> Watched[PodState]:
+    async def watching(self, pod: str) -> WatchedObjects[PodState]:
         """A watch of one Pod of another owner's pool: controllers keep its labels as they were."""
         query = {"fieldSelector": f"metadata.name={pod}"}
-        watched: Watched[PodState] = Watched(self.connection, self.folders.pods, query, pod_state)
+        watched: WatchedObjects[PodState] = WatchedObjects(
+            self.connection, self.folders.pods, query, pod_state
+        )
         watched.tell(self._pod_changed)
         self._watches[watched] = asyncio.get_running_loop().create_task(watched.run())
         await watched.ready()
         return watched
 
-    def stop_watching(self, watched: Watched[PodState]) -> None:
+    def stop_watching(self, watched: WatchedObjects[PodState]) -> None:
         """Where it is one of those."""
         if (task := self._watches.pop(watched, None)) is not None:
             task.cancel()
@@ -188,7 +192,7 @@ class Session:
 
     async def keep(self, ready: asyncio.Event) -> None:
         """Watch, renew and reap until it is cancelled or fails, then leave."""
-        watches: list[Watched[Any]] = [self.pods]
+        watches: list[WatchedObjects[Any]] = [self.pods]
         if self.claims is not None:
             watches.append(self.claims)
         try:

@@ -1,13 +1,12 @@
 """Pods and claims as their watches keep them: what decides something, and nothing else."""
 
 import sys
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sandboxes.kubernetes import causes
-from sandboxes.kubernetes.causes import FILL, SANDBOX, STREAM, Cause
+from sandboxes.kubernetes.api.connection import ApiObject
+from sandboxes.kubernetes.causes import FILL, SANDBOX, STREAM, EndCause
 from sandboxes.kubernetes.names import LINGER, OWNER, POOL, annotation, label
-
-Json = dict[str, Any]
 
 
 class PodState(NamedTuple):
@@ -20,20 +19,20 @@ class PodState(NamedTuple):
     """Whether both containers run: a stream can be opened."""
     fills: bool
     """Whether it waits for what its template shows."""
-    over: Cause | None
-    hopeless: Cause | None
+    over: EndCause | None
+    hopeless: EndCause | None
     unschedulable: str | None
     deleted: bool
 
 
-def running(statuses: list[Json] | None, name: str) -> bool:
+def running(statuses: list[ApiObject] | None, name: str) -> bool:
     return any(
         each.get("name") == name and "running" in (each.get("state") or {})
         for each in statuses or ()
     )
 
 
-def pod_key(pod: Json) -> str:
+def pod_key(pod: ApiObject) -> str:
     """A Pod of agent-sandbox goes by the Sandbox that controls it, any other by its own name."""
     for each in pod["metadata"].get("ownerReferences") or ():
         if each.get("controller") and each.get("kind") == "Sandbox":
@@ -41,7 +40,7 @@ def pod_key(pod: Json) -> str:
     return pod["metadata"]["name"]
 
 
-def pod_state(pod: Json) -> tuple[str, PodState]:
+def pod_state(pod: ApiObject) -> tuple[str, PodState]:
     metadata, status = pod["metadata"], pod.get("status") or {}
     both = status.get("containerStatuses")
     return pod_key(pod), PodState(
@@ -81,7 +80,7 @@ HOPELESS = (
 """Reasons of a claim that no waiting helps."""
 
 
-def claim_state(claim: Json) -> tuple[str, ClaimState]:
+def claim_state(claim: ApiObject) -> tuple[str, ClaimState]:
     status, metadata = claim.get("status") or {}, claim["metadata"]
     ready = next((c for c in status.get("conditions") or () if c.get("type") == "Ready"), {})
     reason = ready.get("reason") or ""

@@ -19,7 +19,7 @@ from sandboxes.core.sandbox import closing
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.kubernetes import doctor
 from sandboxes.kubernetes.backend import KubernetesBackend, probed
-from sandboxes.kubernetes.owners import DEAD, Others
+from sandboxes.kubernetes.owners import DEAD, OtherOwners
 from tests.kubernetes import staging
 from tests.kubernetes.faults import FAULTS, REAL_FAULTS, TEMPLATE, backend, pod_of, sandbox, until
 from tests.kubernetes.leaks import left, nothing_left
@@ -141,7 +141,7 @@ def test_no_clock_but_our_own_says_that_an_owner_is_dead(stage: Stage) -> None:
                     "spec": {"leaseDurationSeconds": 1, "renewTime": "2001-01-01T00:00:00.000000Z"},
                 }  # fmt: skip
                 await session.connection.create(path, lease)
-            others = Others(session.connection, session.folders, every_s=0.5)
+            others = OtherOwners(session.connection, session.folders, every_s=0.5)
             for number in range(8):
                 renewed = {"spec": {"renewTime": f"2001-01-01T00:00:0{number}.000000Z"}}
                 await session.connection.patch(f"{path}/synth-owner-aaaaaaaaaaaa", renewed)

@@ -3,7 +3,7 @@ preconditions, deletion with grace and finalizers, dry runs, and refusals with c
 
 import pytest
 
-from tests.kubernetes.double.errors import JsonObject
+from tests.kubernetes.double.errors import ApiObject
 from tests.kubernetes.doubled import (
     LEASES,
     MAPS,
@@ -33,7 +33,7 @@ def test_a_created_object_has_what_the_server_gives_it() -> None:
 
 def test_generated_names_begin_as_asked_and_differ() -> None:
     async def test(ask: Asking) -> None:
-        body: JsonObject = {**a_map(), "metadata": {"generateName": "part-"}}
+        body: ApiObject = {**a_map(), "metadata": {"generateName": "part-"}}
         names = {(await ask("POST", MAPS, body)).body["metadata"]["name"] for _ in range(20)}
         assert len(names) == 20
         assert all(name.startswith("part-") and len(name) == 10 for name in names)
@@ -68,7 +68,7 @@ def test_a_write_that_changes_nothing_is_no_new_version_and_no_event() -> None:
 
 def test_a_lease_is_updated_only_with_its_version_and_made_by_an_update() -> None:
     async def test(ask: Asking) -> None:
-        lease: JsonObject = {
+        lease: ApiObject = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": {"name": "l"},
@@ -162,7 +162,7 @@ def test_objects_have_a_largest_size() -> None:
     ],
 )
 def test_an_invalid_pod_is_refused_with_its_cause(
-    change: JsonObject, cause: tuple[str, str]
+    change: ApiObject, cause: tuple[str, str]
 ) -> None:
     async def test(ask: Asking) -> None:
         refused = await ask("POST", PODS, {**a_pod(), **change})

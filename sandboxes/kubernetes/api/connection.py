@@ -31,7 +31,7 @@ from sandboxes.kubernetes.api.answers import (
 )
 from sandboxes.kubernetes.api.pacing import Bucket
 
-Json = dict[str, Any]
+ApiObject = dict[str, Any]
 
 PATIENCE_S = 90.0
 """For an API server to come back, or to stop throttling; then the request fails."""
@@ -66,7 +66,7 @@ class Connection:
     async def ask(
         self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None,
         *, content: str = "application/json", patience_s: float = PATIENCE_S,
-    ) -> Json:  # fmt: skip
+    ) -> ApiObject:  # fmt: skip
         """The answer as JSON. A server that is not there, is about to be, or throttles is asked
         again for `patience_s`; every other refusal is raised at once (see `answers`)."""
         loop = asyncio.get_running_loop()
@@ -121,7 +121,7 @@ class Connection:
         )
         return answer.response
 
-    async def get(self, path: str, query: Mapping[str, Any] | None = None) -> Json | None:
+    async def get(self, path: str, query: Mapping[str, Any] | None = None) -> ApiObject | None:
         """None where there is no such object."""
         try:
             return await self.ask("GET", path, query)
@@ -130,7 +130,7 @@ class Connection:
                 return None
             raise
 
-    async def create(self, folder: str, made: Json, *, paced: bool = False) -> Json:
+    async def create(self, folder: str, made: ApiObject, *, paced: bool = False) -> ApiObject:
         """The object as the server keeps it. One that is there already is given back as it is:
         names of ours are used once, so that it was made by a request whose answer got lost."""
         if paced:
@@ -145,7 +145,7 @@ class Connection:
                 raise
             return found
 
-    async def patch(self, path: str, changes: Any, *, content: str = MERGE) -> Json | None:
+    async def patch(self, path: str, changes: Any, *, content: str = MERGE) -> ApiObject | None:
         """The object as it is then; None where it is gone. ApiError with code 409 where a version
         that the changes name is not the present one."""
         try:
@@ -168,7 +168,7 @@ class Connection:
 
     async def listed(
         self, folder: str, query: Mapping[str, Any] | None = None
-    ) -> AsyncIterator[tuple[Json, str]]:
+    ) -> AsyncIterator[tuple[ApiObject, str]]:
         """Every object, and the version at which the list began. ApiError with code 410 where that
         took so long that the server has forgotten it."""
         page: dict[str, Any] = {"limit": PAGE, **(query or {})}

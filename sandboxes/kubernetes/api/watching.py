@@ -17,7 +17,7 @@ import aiohttp
 
 from records.errors import ConfigError, SynthError
 from sandboxes.kubernetes.api.answers import GONE, ApiError, refusal
-from sandboxes.kubernetes.api.connection import Connection, Json
+from sandboxes.kubernetes.api.connection import ApiObject, Connection
 
 log = logging.getLogger(__name__)
 
@@ -31,12 +31,12 @@ SILENT_S = WATCH_S + 30.0
 AGAIN_S, LONGEST_AGAIN_S = 0.1, 5.0
 
 
-class Watched(Generic[T]):
+class WatchedObjects(Generic[T]):
     """The objects of one folder of the API that a query selects. `run` keeps them."""
 
     def __init__(
         self, connection: Connection, folder: str, query: Mapping[str, str],
-        reduce: Callable[[Json], tuple[str, T]],
+        reduce: Callable[[ApiObject], tuple[str, T]],
     ) -> None:  # fmt: skip
         """`reduce` gives the key by which an object is found here, and what is kept of it."""
         self._connection, self._folder, self._query = connection, folder, dict(query)
@@ -119,7 +119,7 @@ class Watched(Generic[T]):
                     self._take(event["object"])
                 yield event["object"]["metadata"]["resourceVersion"]
 
-    def _take(self, item: Json) -> None:
+    def _take(self, item: ApiObject) -> None:
         key, value = self._reduce(item)
         name = item["metadata"]["name"]
         if self._names.get(name, key) != key:

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from tests.kubernetes.double import errors
-from tests.kubernetes.double.errors import JsonObject
+from tests.kubernetes.double.errors import ApiObject
 from tests.kubernetes.double.kinds import Kind
 from tests.kubernetes.double.strategic import PRIMITIVE_SETS, keys_of
 
@@ -29,13 +29,13 @@ _ATOMIC = {"selector", "nodeSelector", "matchLabels"}
 
 def apply(
     kind: Kind,
-    old: JsonObject,
-    intent: JsonObject,
+    old: ApiObject,
+    intent: ApiObject,
     manager: str,
     *,
     force: bool,
     subresource: str = "",
-) -> JsonObject:
+) -> ApiObject:
     """`old`, changed to what the manager wants and not what it wanted; 409 for others' fields."""
     keys = _map_keys(kind)
     wanted = _fields(intent, keys, "")
@@ -70,7 +70,7 @@ def apply(
     return result
 
 
-def _is_of(entry: JsonObject, manager: str, subresource: str) -> bool:
+def _is_of(entry: ApiObject, manager: str, subresource: str) -> bool:
     named = (entry.get("manager"), entry.get("operation"), entry.get("subresource", ""))
     return named == (manager, "Apply", subresource)
 
@@ -87,7 +87,7 @@ def _map_keys(kind: Kind) -> dict[str, list[str]]:
     return found
 
 
-def _custom_keys(node: JsonObject, path: str, found: dict[str, list[str]]) -> None:
+def _custom_keys(node: ApiObject, path: str, found: dict[str, list[str]]) -> None:
     if node.get("x-kubernetes-list-type") == "map":
         found[path] = node.get("x-kubernetes-list-map-keys", [])
     elif node.get("x-kubernetes-list-type") == "set":
@@ -98,7 +98,7 @@ def _custom_keys(node: JsonObject, path: str, found: dict[str, list[str]]) -> No
         _custom_keys(node["items"], path, found)
 
 
-def _key_step(element: JsonObject, names: list[str]) -> str:
+def _key_step(element: ApiObject, names: list[str]) -> str:
     defaults = {"protocol": "TCP"}
     key = {name: element.get(name, defaults.get(name)) for name in names}
     return "k:" + orjson.dumps(key, option=orjson.OPT_SORT_KEYS).decode()
@@ -126,8 +126,8 @@ def _fields(value: Any, keys: dict[str, list[str]], path: str, at: Path = ()) ->
     return {at}
 
 
-def _tree(paths: set[Path]) -> JsonObject:
-    tree: JsonObject = {}
+def _tree(paths: set[Path]) -> ApiObject:
+    tree: ApiObject = {}
     for path in sorted(paths):
         node = tree
         for step in path:
@@ -135,7 +135,7 @@ def _tree(paths: set[Path]) -> JsonObject:
     return tree
 
 
-def _paths(tree: JsonObject, at: Path = ()) -> set[Path]:
+def _paths(tree: ApiObject, at: Path = ()) -> set[Path]:
     if not tree:
         return {at} if at else set()
     return set().union(*(_paths(below, (*at, step)) for step, below in tree.items()))
@@ -168,10 +168,10 @@ def _below(value: Any, step: str) -> Any:
 
 
 def _refuse_conflicts(
-    old: JsonObject,
-    intent: JsonObject,
+    old: ApiObject,
+    intent: ApiObject,
     wanted: set[Path],
-    others: list[JsonObject],
+    others: list[ApiObject],
     keys: dict[str, list[str]],
     force: bool,
 ) -> None:

@@ -12,7 +12,7 @@ import orjson
 
 from tests.kubernetes.double import errors
 from tests.kubernetes.double.deleting import Deleted, DeleteOptions, Deletions, is_over
-from tests.kubernetes.double.errors import ApiError, FieldError, JsonObject
+from tests.kubernetes.double.errors import ApiError, ApiObject, FieldError
 from tests.kubernetes.double.kinds import (
     DEFINITIONS,
     NAMESPACES,
@@ -47,7 +47,7 @@ class Cluster:
     def entry(self, kind: Kind, namespace: str, name: str) -> Entry:
         return self.deletions.entry(kind, namespace, name)
 
-    def _plain(self, kind: Kind, item: JsonObject) -> JsonObject:
+    def _plain(self, kind: Kind, item: ApiObject) -> ApiObject:
         """An object as it is after decoding: no nulls where Go has none."""
         plain = _plain_go(item) if kind.custom is None else dict(item)
         metadata = _plain_go(plain.get("metadata") or {})
@@ -61,7 +61,7 @@ class Cluster:
         self,
         kind: Kind,
         namespace: str,
-        item: JsonObject,
+        item: ApiObject,
         *,
         dry: bool = False,
         strict: bool = False,
@@ -99,7 +99,7 @@ class Cluster:
             item["status"] = definitions.accepted(item, strategies.now())
         return self._write(kind, item, charge, dry=dry), unknown
 
-    def _name(self, kind: Kind, metadata: JsonObject) -> None:
+    def _name(self, kind: Kind, metadata: ApiObject) -> None:
         if metadata.get("name") or not (prefix := metadata.get("generateName")):
             return
         for _ in range(8):
@@ -126,7 +126,7 @@ class Cluster:
             refusal.status["details"]["causes"] = [cause]
             raise refusal
 
-    def _admit(self, kind: Kind, item: JsonObject) -> None:
+    def _admit(self, kind: Kind, item: ApiObject) -> None:
         if kind.address != PODS or not isinstance(item.get("spec"), dict):
             return
         spec, name = item["spec"], item["metadata"].get("name", "")
@@ -148,7 +148,7 @@ class Cluster:
         pods.admit(item)
 
     def _check(
-        self, kind: Kind, item: JsonObject, old: JsonObject | None, missing: list[FieldError]
+        self, kind: Kind, item: ApiObject, old: ApiObject | None, missing: list[FieldError]
     ) -> None:
         try:
             found: list[FieldError] = strategies.errors(kind, item, old)
@@ -165,7 +165,7 @@ class Cluster:
             item["status"]["qosClass"] = pods.qos_class(item["spec"])
 
     def _keep_quota(
-        self, kind: Kind, namespace: str, name: str, item: JsonObject, charge: Any, dry: bool
+        self, kind: Kind, namespace: str, name: str, item: ApiObject, charge: Any, dry: bool
     ) -> None:
         """Refuse what is over a quota, and note in the quota what it then has used."""
         held = list(self.store.entries_of(QUOTAS, namespace)) if kind.namespaced else []
@@ -181,7 +181,7 @@ class Cluster:
                 quota["status"] = {"hard": quota["spec"]["hard"], "used": used}
                 self.store.put(quota_kind, quota)
 
-    def _write(self, kind: Kind, item: JsonObject, charge: Any, *, dry: bool) -> Entry:
+    def _write(self, kind: Kind, item: ApiObject, charge: Any, *, dry: bool) -> Entry:
         if dry:
             item["metadata"].pop("resourceVersion", None)
             return Entry(kind, {**item, "metadata": {**item["metadata"], "resourceVersion": "0"}})
@@ -190,7 +190,7 @@ class Cluster:
             self.serve(item)
         return entry
 
-    def serve(self, definition: JsonObject) -> None:
+    def serve(self, definition: ApiObject) -> None:
         """Serve, or serve anew, what a definition defines."""
         spec = definition["spec"]
         self.kinds.remove((spec["group"], spec["names"]["plural"]))
@@ -202,7 +202,7 @@ class Cluster:
         kind: Kind,
         namespace: str,
         name: str,
-        changed: Callable[[JsonObject], JsonObject],
+        changed: Callable[[ApiObject], ApiObject],
         *,
         subresource: str = "",
         patch: bool = False,
@@ -248,7 +248,7 @@ class Cluster:
         return self._write(kind, item, charge, dry=dry), unknown
 
     def _preconditions(
-        self, kind: Kind, name: str, given: JsonObject, present: JsonObject, patch: bool
+        self, kind: Kind, name: str, given: ApiObject, present: ApiObject, patch: bool
     ) -> None:
         if given.get("name", name) != name:
             raise errors.bad_request(
@@ -268,7 +268,7 @@ class Cluster:
         if version and version != present["resourceVersion"]:
             raise errors.conflict(kind.plural, kind.group, name, errors.MODIFIED_SINCE)
 
-    def _finalizers(self, kind: Kind, name: str, new: JsonObject, old: JsonObject) -> None:
+    def _finalizers(self, kind: Kind, name: str, new: ApiObject, old: ApiObject) -> None:
         added = set(new.get("finalizers") or []) - set(old.get("finalizers") or [])
         if added and old.get("deletionTimestamp"):
             why = (
@@ -299,7 +299,7 @@ def strict_refusal(kind: Kind, unknown: list[str]) -> ApiError:
     )
 
 
-def _plain_go(value: JsonObject) -> JsonObject:
+def _plain_go(value: ApiObject) -> ApiObject:
     """`value` without nulls; most objects hold none, which their text shows at once."""
     return _without_nulls(value) if b"null" in orjson.dumps(value) else dict(value)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from tests.kubernetes.double import errors
-from tests.kubernetes.double.errors import JsonObject
+from tests.kubernetes.double.errors import ApiObject
 from tests.kubernetes.double.kinds import DEFINITIONS, NAMESPACES, PODS, Address, Kind, Kinds
 from tests.kubernetes.double.rules import definitions, strategies
 from tests.kubernetes.double.store import Entry, Store
@@ -76,7 +76,7 @@ class Deletions:
             return Deleted(self.store.put(kind, item, entry.charge), removed=False)
         return Deleted(self.remove(kind, item), removed=True)
 
-    def _grace(self, kind: Kind, item: JsonObject, options: DeleteOptions) -> int:
+    def _grace(self, kind: Kind, item: ApiObject, options: DeleteOptions) -> int:
         """Seconds that a Pod has for its end; none for what runs nowhere."""
         if kind.address != PODS:
             return 0
@@ -87,7 +87,7 @@ class Deletions:
         over = (item.get("status") or {}).get("phase") in ("Succeeded", "Failed")
         return max(grace_s, 0) if bound and not over else 0
 
-    def _mark(self, metadata: JsonObject, grace_s: int, kind: Kind) -> None:
+    def _mark(self, metadata: ApiObject, grace_s: int, kind: Kind) -> None:
         """Note that an object is on its end; a later deletion can only bring it nearer."""
         earlier = metadata.get("deletionGracePeriodSeconds")
         if metadata.get("deletionTimestamp") and (earlier is None or earlier <= grace_s):
@@ -98,7 +98,7 @@ class Deletions:
         if kind.generation:
             metadata["generation"] = metadata.get("generation", 0) + 1
 
-    def remove(self, kind: Kind, item: JsonObject) -> Entry:
+    def remove(self, kind: Kind, item: ApiObject) -> Entry:
         entry = self.store.remove(kind, item)
         if kind.address == DEFINITIONS:
             spec = item["spec"]
@@ -110,7 +110,7 @@ class Deletions:
             self._finish_definition(definitions_kind, definition)
         return entry
 
-    def _end_namespace(self, kind: Kind, item: JsonObject) -> Deleted:
+    def _end_namespace(self, kind: Kind, item: ApiObject) -> Deleted:
         """A namespace ends once whoever empties it takes `kubernetes` from spec.finalizers."""
         if not item["metadata"].get("deletionTimestamp"):
             item["metadata"]["deletionTimestamp"] = strategies.now()
@@ -123,7 +123,7 @@ class Deletions:
         key = ("", item["metadata"]["name"])
         return Deleted(self.store.bucket(NAMESPACES).entries[key], removed=False)
 
-    def _end_definition(self, kind: Kind, item: JsonObject) -> Deleted:
+    def _end_definition(self, kind: Kind, item: ApiObject) -> Deleted:
         """The API server itself deletes the objects of a definition, and then the definition."""
         address = (item["spec"]["group"], item["spec"]["names"]["plural"])
         entry = self.store.put(kind, item)
@@ -135,7 +135,7 @@ class Deletions:
             return Deleted(entry, removed=False)
         return self._finish_definition(kind, item)
 
-    def _finish_definition(self, kind: Kind, item: JsonObject) -> Deleted:
+    def _finish_definition(self, kind: Kind, item: ApiObject) -> Deleted:
         self._ending.discard((item["spec"]["group"], item["spec"]["names"]["plural"]))
         held = item["metadata"].get("finalizers") or []
         item["metadata"]["finalizers"] = [name for name in held if name != definitions.CLEANUP]
@@ -144,7 +144,7 @@ class Deletions:
         return Deleted(self.remove(kind, item), removed=True)
 
 
-def _note_propagation(metadata: JsonObject, policy: str | None) -> None:
+def _note_propagation(metadata: ApiObject, policy: str | None) -> None:
     """Finalizers tell a collector what becomes of an object's dependents."""
     if policy is None:
         return
@@ -156,7 +156,7 @@ def _note_propagation(metadata: JsonObject, policy: str | None) -> None:
         metadata.pop("finalizers", None)
 
 
-def is_over(item: JsonObject, kind: Kind) -> bool:
+def is_over(item: ApiObject, kind: Kind) -> bool:
     """Whether nothing holds an object that is on its end."""
     metadata = item["metadata"]
     if not metadata.get("deletionTimestamp") or metadata.get("finalizers"):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-JsonObject = dict[str, Any]
+ApiObject = dict[str, Any]
 
 
 class ApiError(Exception):
@@ -14,13 +14,13 @@ class ApiError(Exception):
         reason: str,
         message: str,
         *,
-        details: JsonObject | None = None,
+        details: ApiObject | None = None,
         headers: dict[str, str] | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.headers = headers or {}
-        self.status: JsonObject = {
+        self.status: ApiObject = {
             "kind": "Status",
             "apiVersion": "v1",
             "metadata": {},
@@ -34,7 +34,7 @@ class ApiError(Exception):
 
 def success(
     *, name: str | None = None, group: str = "", kind: str = "", uid: str = ""
-) -> JsonObject:
+) -> ApiObject:
     """The Status of something done that has no object to show."""
     details = {"name": name, "group": group, "kind": kind, "uid": uid}
     shown = {key: value for key, value in details.items() if value}
@@ -51,7 +51,7 @@ def titled(resource: str, group: str) -> str:
     return f"{resource}.{group}" if group else resource
 
 
-def details_of(resource: str, group: str, name: str) -> JsonObject:
+def details_of(resource: str, group: str, name: str) -> ApiObject:
     shown = {"name": name, "group": group, "kind": resource}
     return {key: value for key, value in shown.items() if value}
 
@@ -80,7 +80,7 @@ MODIFIED_SINCE = (
 )
 
 
-def apply_conflict(causes: list[JsonObject]) -> ApiError:
+def apply_conflict(causes: list[ApiObject]) -> ApiError:
     """Fields that other managers own, as server-side apply refuses them."""
     lines = "\n".join(f"- {cause['field']}" for cause in causes)
     managers = sorted({cause["message"] for cause in causes})

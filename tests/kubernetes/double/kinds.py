@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.kubernetes.double.errors import JsonObject
+from tests.kubernetes.double.errors import ApiObject
 
 Address = tuple[str, str]
 """Group and plural: under this the objects of all versions are stored."""
@@ -47,7 +47,7 @@ class Kind:
     columns: tuple[Column, ...] = ()
     custom: Any = None
     """The `Structural` schema of a custom resource's version; None for built-in kinds."""
-    scale: JsonObject | None = None
+    scale: ApiObject | None = None
     """Paths of the scale subresource."""
     refusal: str = ""
     """Why requests for this version fail: a conversion that nobody serves."""

@@ -3,7 +3,7 @@
 import copy
 from typing import Any
 
-from tests.kubernetes.double.errors import JsonObject, bad_request, unprocessable
+from tests.kubernetes.double.errors import ApiObject, bad_request, unprocessable
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
@@ -30,7 +30,7 @@ def json_patch(document: Any, operations: Any) -> Any:
     return document
 
 
-def _applied(document: Any, operation: JsonObject) -> Any:
+def _applied(document: Any, operation: ApiObject) -> Any:
     path = _steps(operation["path"])
     match operation.get("op"):
         case "add":
@@ -73,7 +73,7 @@ def same(a: Any, b: Any) -> bool:
     return a == b
 
 
-def _value_of(operation: JsonObject) -> Any:
+def _value_of(operation: ApiObject) -> Any:
     if "value" not in operation:
         raise unprocessable(f"missing value in {operation.get('op')} {operation['path']}")
     return operation["value"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from tests.kubernetes.double.errors import JsonObject, internal
+from tests.kubernetes.double.errors import ApiObject, internal
 from tests.kubernetes.double.journal import Journal
 from tests.kubernetes.double.kinds import Address, Kind
 
@@ -26,7 +26,7 @@ class Entry:
 
     __slots__ = ("body", "charge", "fields", "key", "labels", "uid", "version")
 
-    def __init__(self, kind: Kind, item: JsonObject, charge: Any = None) -> None:
+    def __init__(self, kind: Kind, item: ApiObject, charge: Any = None) -> None:
         metadata = item["metadata"]
         self.key: Key = (metadata.get("namespace", ""), metadata["name"])
         self.uid: str = metadata["uid"]
@@ -41,12 +41,12 @@ class Entry:
         self.body: bytes = orjson.dumps(rest)[1:]
         """The encoded object without its brace, kind and version."""
 
-    def item(self, kind: Kind) -> JsonObject:
+    def item(self, kind: Kind) -> ApiObject:
         """A copy to change."""
         return orjson.loads(kind.prefix + self.body)
 
 
-def _text_at(item: JsonObject, path: str) -> str:
+def _text_at(item: ApiObject, path: str) -> str:
     value: Any = item
     for part in path.split("."):
         value = value.get(part) if isinstance(value, dict) else None
@@ -160,7 +160,7 @@ class Store:
             return bucket.entries.values()
         return bucket.by_namespace.get(namespace, {}).values()
 
-    def put(self, kind: Kind, item: JsonObject, charge: Any = None) -> Entry:
+    def put(self, kind: Kind, item: ApiObject, charge: Any = None) -> Entry:
         """Write an object, new or changed, in the next version."""
         item["metadata"]["resourceVersion"] = str(self.version + 1)
         entry = Entry(kind, item, charge)
@@ -173,7 +173,7 @@ class Store:
         self._happened(kind, bucket, Event(old, entry, removed=False))
         return entry
 
-    def remove(self, kind: Kind, item: JsonObject) -> Entry:
+    def remove(self, kind: Kind, item: ApiObject) -> Entry:
         """Take an object out; `item` is its last state."""
         self.version += 1
         item["metadata"]["resourceVersion"] = str(self.version)
@@ -192,7 +192,7 @@ class Store:
         for listener in self.listeners:
             listener(kind.address, event)
 
-    def restore(self, kind: Kind, item: JsonObject, charge: Any = None) -> None:
+    def restore(self, kind: Kind, item: ApiObject, charge: Any = None) -> None:
         """Put back what a journal holds, in its own version and without an event."""
         entry = Entry(kind, item, charge)
         self.bucket(kind.address).put(entry)

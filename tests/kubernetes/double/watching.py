@@ -7,7 +7,7 @@ A thousand clients that each watch one object are thus not asked about the other
 import asyncio
 from collections.abc import Callable
 
-from tests.kubernetes.double.errors import JsonObject
+from tests.kubernetes.double.errors import ApiObject
 from tests.kubernetes.double.kinds import Address, Kind
 from tests.kubernetes.double.selectors import Selector
 from tests.kubernetes.double.store import Entry, Event, Store, event_line
@@ -151,7 +151,7 @@ class Hub:
         return count
 
 
-def bookmark_line(kind: Kind, version: int, annotations: JsonObject | None = None) -> bytes:
+def bookmark_line(kind: Kind, version: int, annotations: ApiObject | None = None) -> bytes:
     noted = b""
     if annotations:
         pairs = ",".join(f'"{key}":"{value}"' for key, value in annotations.items())

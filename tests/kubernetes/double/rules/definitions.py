@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.kubernetes.double.errors import FieldError, JsonObject, bad_value, required
+from tests.kubernetes.double.errors import ApiObject, FieldError, bad_value, required
 from tests.kubernetes.double.kinds import Column, Kind
 from tests.kubernetes.double.rules.structural import Structural
 
@@ -10,7 +10,7 @@ CLEANUP = "customresourcecleanup.apiextensions.k8s.io"
 """Finalizer of a definition: its objects go before it does."""
 
 
-def definition_errors(item: JsonObject) -> list[FieldError]:
+def definition_errors(item: ApiObject) -> list[FieldError]:
     spec = item.get("spec") or {}
     names = spec.get("names") or {}
     found = [
@@ -47,7 +47,7 @@ def definition_errors(item: JsonObject) -> list[FieldError]:
     return found
 
 
-def set_defaults(item: JsonObject) -> None:
+def set_defaults(item: ApiObject) -> None:
     names = item["spec"].setdefault("names", {})
     if kind := names.get("kind"):
         names.setdefault("singular", kind.lower())
@@ -55,7 +55,7 @@ def set_defaults(item: JsonObject) -> None:
     item["spec"].setdefault("conversion", {"strategy": "None"})
 
 
-def accepted(item: JsonObject, now: str) -> JsonObject:
+def accepted(item: ApiObject, now: str) -> ApiObject:
     """The status of a definition that is served."""
     spec = item["spec"]
     stored = next(version["name"] for version in spec["versions"] if version["storage"])
@@ -80,7 +80,7 @@ def accepted(item: JsonObject, now: str) -> JsonObject:
     }
 
 
-def kinds_of(item: JsonObject) -> list[Kind]:
+def kinds_of(item: ApiObject) -> list[Kind]:
     """The kinds that a definition serves, the stored version first."""
     spec = item["spec"]
     versions = [version for version in spec["versions"] if version.get("served")]
@@ -88,7 +88,7 @@ def kinds_of(item: JsonObject) -> list[Kind]:
     return [_kind(spec, version) for version in versions]
 
 
-def _kind(spec: JsonObject, version: JsonObject) -> Kind:
+def _kind(spec: ApiObject, version: ApiObject) -> Kind:
     names = spec["names"]
     title = f"{names['plural']}.{spec['group']}/{version['name']}"
     converts = spec.get("conversion", {}).get("strategy") == "Webhook"
@@ -115,7 +115,7 @@ def _kind(spec: JsonObject, version: JsonObject) -> Kind:
     )
 
 
-def _columns(version: JsonObject) -> tuple[Column, ...]:
+def _columns(version: ApiObject) -> tuple[Column, ...]:
     listed: list[Any] = version.get("additionalPrinterColumns") or []
     return tuple(
         Column(

@@ -4,7 +4,7 @@ import re
 import secrets
 from typing import Any
 
-from tests.kubernetes.double.errors import FieldError, JsonObject, bad_value, required
+from tests.kubernetes.double.errors import ApiObject, FieldError, bad_value, required
 from tests.kubernetes.double.kinds import Kind
 from tests.kubernetes.double.selectors import KEY, VALUE
 
@@ -70,7 +70,7 @@ def name_errors(kind: Kind, name: Any) -> list[FieldError]:
     return subdomain_errors(name, field)
 
 
-def metadata_errors(kind: Kind, item: JsonObject) -> list[FieldError]:
+def metadata_errors(kind: Kind, item: ApiObject) -> list[FieldError]:
     metadata = item["metadata"]
     found = name_errors(kind, metadata.get("name"))
     found += qualified_errors(metadata.get("labels"), "metadata.labels", values=True)

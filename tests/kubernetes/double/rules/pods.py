@@ -4,8 +4,8 @@ import copy
 from typing import Any
 
 from tests.kubernetes.double.errors import (
+    ApiObject,
     FieldError,
-    JsonObject,
     bad_value,
     duplicate,
     forbidden_field,
@@ -27,7 +27,7 @@ _MUTABLE = (
 )
 
 
-def set_defaults(pod: JsonObject) -> None:
+def set_defaults(pod: ApiObject) -> None:
     spec = pod["spec"]
     _each_default(
         spec,
@@ -50,13 +50,13 @@ def set_defaults(pod: JsonObject) -> None:
         _volume_defaults(volume)
 
 
-def _each_default(target: JsonObject, **values: Any) -> None:
+def _each_default(target: ApiObject, **values: Any) -> None:
     for key, value in values.items():
         if target.get(key) is None:
             target[key] = value
 
 
-def _container_defaults(container: JsonObject) -> None:
+def _container_defaults(container: ApiObject) -> None:
     image = str(container.get("image", ""))
     name = image.rpartition("/")[2]
     latest = "@" not in name and (":" not in name or name.endswith(":latest"))
@@ -76,7 +76,7 @@ def _container_defaults(container: JsonObject) -> None:
             requests.setdefault(resource, amount)
 
 
-def _volume_defaults(volume: JsonObject) -> None:
+def _volume_defaults(volume: ApiObject) -> None:
     for source in ("configMap", "secret", "projected", "downwardAPI"):
         if isinstance(volume.get(source), dict):
             _each_default(volume[source], defaultMode=420)
@@ -84,7 +84,7 @@ def _volume_defaults(volume: JsonObject) -> None:
         volume["emptyDir"] = {}
 
 
-def admit(pod: JsonObject) -> None:
+def admit(pod: ApiObject) -> None:
     """What admission adds: tolerations of nodes that are lost."""
     tolerations = pod["spec"].setdefault("tolerations", [])
     for key in ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"):
@@ -102,7 +102,7 @@ def admit(pod: JsonObject) -> None:
             )
 
 
-def qos_class(spec: JsonObject) -> str:
+def qos_class(spec: ApiObject) -> str:
     resources = [c.get("resources") or {} for g in CONTAINERS for c in spec.get(g) or []]
     if not any(r.get("requests") or r.get("limits") for r in resources):
         return "BestEffort"
@@ -116,7 +116,7 @@ def qos_class(spec: JsonObject) -> str:
     return "Guaranteed"
 
 
-def complete_status(status: JsonObject) -> None:
+def complete_status(status: ApiObject) -> None:
     """Empty values that the API server writes where a kubelet wrote none."""
     for group in ("initContainerStatuses", "containerStatuses"):
         for state in status.get(group) or []:
@@ -126,7 +126,7 @@ def complete_status(status: JsonObject) -> None:
                     _each_default(terminated, exitCode=0)
 
 
-def pod_errors(pod: JsonObject) -> list[FieldError]:
+def pod_errors(pod: ApiObject) -> list[FieldError]:
     spec = pod.get("spec")
     if not isinstance(spec, dict):
         return [required("spec.containers")]
@@ -163,7 +163,7 @@ def pod_errors(pod: JsonObject) -> list[FieldError]:
     return found
 
 
-def _toleration_errors(toleration: JsonObject, field: str, found: list[FieldError]) -> None:
+def _toleration_errors(toleration: ApiObject, field: str, found: list[FieldError]) -> None:
     operator = toleration.get("operator", "Equal")
     if operator not in ("Equal", "Exists"):
         found.append(unsupported(f"{field}.operator", operator, ["Equal", "Exists"]))
@@ -181,7 +181,7 @@ def _toleration_errors(toleration: JsonObject, field: str, found: list[FieldErro
         found.append(unsupported(f"{field}.effect", toleration["effect"], effects))
 
 
-def _volume_errors(spec: JsonObject, found: list[FieldError]) -> set[str]:
+def _volume_errors(spec: ApiObject, found: list[FieldError]) -> set[str]:
     names: set[str] = set()
     for at, volume in enumerate(spec.get("volumes") or []):
         field = f"spec.volumes[{at}]"
@@ -212,7 +212,7 @@ def _quantity(value: Any, field: str, found: list[FieldError]) -> None:
 
 
 def _container_errors(
-    container: JsonObject, field: str, volumes: set[str], names: set[str], found: list[FieldError]
+    container: ApiObject, field: str, volumes: set[str], names: set[str], found: list[FieldError]
 ) -> None:
     name = container.get("name")
     found += label_errors(name, f"{field}.name")
@@ -246,7 +246,7 @@ def _container_errors(
     _resource_errors(container.get("resources") or {}, f"{field}.resources", found)
 
 
-def _resource_errors(resources: JsonObject, field: str, found: list[FieldError]) -> None:
+def _resource_errors(resources: ApiObject, field: str, found: list[FieldError]) -> None:
     before = len(found)
     for side in ("limits", "requests"):
         for name, value in (resources.get(side) or {}).items():
@@ -260,7 +260,7 @@ def _resource_errors(resources: JsonObject, field: str, found: list[FieldError])
             found.append(bad_value(f"{field}.requests", value, why))
 
 
-def update_errors(new: JsonObject, old: JsonObject) -> list[FieldError]:
+def update_errors(new: ApiObject, old: ApiObject) -> list[FieldError]:
     """What of a Pod's spec may not change."""
     changed, was = copy.deepcopy(new["spec"]), copy.deepcopy(old["spec"])
     found = []

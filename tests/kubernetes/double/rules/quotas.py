@@ -8,7 +8,7 @@ from collections import Counter
 from decimal import Decimal
 from typing import Any
 
-from tests.kubernetes.double.errors import JsonObject
+from tests.kubernetes.double.errors import ApiObject
 from tests.kubernetes.double.kinds import Address
 from tests.kubernetes.double.rules.quantities import parse_quantity, written
 from tests.kubernetes.double.store import Entry, Event
@@ -22,7 +22,7 @@ _PLAIN = {
 Charge = dict[str, Decimal]
 
 
-def charge(address: Address, item: JsonObject) -> Charge | None:
+def charge(address: Address, item: ApiObject) -> Charge | None:
     """What one object counts, by the names that quotas use; None where only its number counts."""
     if address != ("", "pods"):
         return None
@@ -38,10 +38,10 @@ def charge(address: Address, item: JsonObject) -> Charge | None:
     return found
 
 
-def _of_pod(spec: JsonObject, side: str, name: str) -> Decimal | None:
+def _of_pod(spec: ApiObject, side: str, name: str) -> Decimal | None:
     """The sum of the containers, or the largest init container if that is more; overhead too."""
 
-    def of(container: JsonObject) -> Decimal | None:
+    def of(container: ApiObject) -> Decimal | None:
         value = ((container.get("resources") or {}).get(side) or {}).get(name)
         return None if value is None else parse_quantity(value)
 
@@ -84,12 +84,12 @@ class Usage:
 
 
 def judge(
-    quota: JsonObject,
+    quota: ApiObject,
     used: "Counter[str]",
     address: Address,
-    item: JsonObject,
+    item: ApiObject,
     asked: Any,
-) -> tuple[str, JsonObject | None]:
+) -> tuple[str, ApiObject | None]:
     """Why a quota refuses a new object, else what it has used with it (None if not concerned)."""
     hard = (quota.get("spec") or {}).get("hard") or {}
     group, plural = address

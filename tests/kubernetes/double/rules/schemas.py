@@ -15,7 +15,7 @@ import jsonschema_rs
 import orjson
 
 from tests.kubernetes.double import errors
-from tests.kubernetes.double.errors import FieldError, JsonObject
+from tests.kubernetes.double.errors import ApiObject, FieldError
 from tests.kubernetes.double.kinds import DEFINITIONS, Kind
 from tests.kubernetes.double.rules.structural import path_text, type_of
 
@@ -32,7 +32,7 @@ class Read(NamedTuple):
 
 
 @cache
-def _definitions() -> JsonObject | None:
+def _definitions() -> ApiObject | None:
     spec = find_spec("kubernetes_validate")  # only its files are wanted, and no import
     if spec is None or spec.submodule_search_locations is None:
         log.warning(
@@ -57,7 +57,7 @@ def _validator(kind: Kind) -> Any:
     )
 
 
-def read(kind: Kind, item: JsonObject) -> Read:
+def read(kind: Kind, item: ApiObject) -> Read:
     """Decode `item`, in place: 400 for a value that the kind's types cannot hold."""
     if kind.custom is not None or kind.address == DEFINITIONS:
         return Read([], [])

@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tests.kubernetes.double.errors import (
+    ApiObject,
     FieldError,
-    JsonObject,
     bad_request,
     bad_value,
     forbidden_field,
@@ -42,7 +42,7 @@ MOST_DATA_BYTES = 1024 * 1024
 DATA_KEY = re.compile(r"[-._a-zA-Z0-9]{1,253}")
 
 
-def _micro_times(item: JsonObject) -> None:
+def _micro_times(item: ApiObject) -> None:
     """Times of a lease in UTC; 400 for one without exactly six digits behind the second.
 
     Go reads them with the layout 2006-01-02T15:04:05.000000Z07:00: Python's isoformat leaves the
@@ -62,7 +62,7 @@ def _micro_times(item: JsonObject) -> None:
         spec[name] = moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def prepare_create(kind: Kind, item: JsonObject) -> None:
+def prepare_create(kind: Kind, item: ApiObject) -> None:
     """Reset what a client may not set, and set what it left out."""
     if kind.has_status and kind.address not in KEEPS_STATUS:
         item.pop("status", None)
@@ -107,14 +107,14 @@ def prepare_create(kind: Kind, item: JsonObject) -> None:
             item["metadata"]["finalizers"] = [definitions.CLEANUP]
 
 
-def _string_data(item: JsonObject) -> None:
+def _string_data(item: ApiObject) -> None:
     """stringData is written to data, in base64, and never shown."""
 
     for key, text in (item.pop("stringData", None) or {}).items():
         item.setdefault("data", {})[key] = base64.b64encode(text.encode()).decode()
 
 
-def _deployment_defaults(item: JsonObject) -> None:
+def _deployment_defaults(item: ApiObject) -> None:
     spec = item.get("spec")
     if not isinstance(spec, dict):
         return
@@ -134,7 +134,7 @@ def _deployment_defaults(item: JsonObject) -> None:
             template["spec"].pop(name)  # those are set on Pods alone
 
 
-def prepare_update(kind: Kind, item: JsonObject, old: JsonObject) -> None:
+def prepare_update(kind: Kind, item: ApiObject, old: ApiObject) -> None:
     """An update of the object itself: its status stays."""
     if kind.has_status:
         if "status" in old:
@@ -156,7 +156,7 @@ def prepare_update(kind: Kind, item: JsonObject, old: JsonObject) -> None:
         definitions.set_defaults(item)
 
 
-def prepare_status(kind: Kind, item: JsonObject, old: JsonObject) -> JsonObject:
+def prepare_status(kind: Kind, item: ApiObject, old: ApiObject) -> ApiObject:
     """An update of the status subresource: the old object with the new status.
 
     Of built-in kinds labels and annotations may change with it, as kubelets change those of nodes.
@@ -176,7 +176,7 @@ def prepare_status(kind: Kind, item: JsonObject, old: JsonObject) -> JsonObject:
     return result
 
 
-def spec_of(kind: Kind, item: JsonObject) -> Any:
+def spec_of(kind: Kind, item: ApiObject) -> Any:
     """What metadata.generation counts the changes of."""
     if kind.custom is None:
         return item.get("spec")
@@ -184,7 +184,7 @@ def spec_of(kind: Kind, item: JsonObject) -> Any:
     return {key: value for key, value in item.items() if key not in left_out}
 
 
-def errors(kind: Kind, item: JsonObject, old: JsonObject | None) -> list[FieldError]:
+def errors(kind: Kind, item: ApiObject, old: ApiObject | None) -> list[FieldError]:
     """All that is wrong with an object, field by field."""
     found = metadata_errors(kind, item)
     if kind.custom is not None:
@@ -224,7 +224,7 @@ def errors(kind: Kind, item: JsonObject, old: JsonObject | None) -> list[FieldEr
     return found
 
 
-def _data_errors(item: JsonObject, old: JsonObject | None) -> list[FieldError]:
+def _data_errors(item: ApiObject, old: ApiObject | None) -> list[FieldError]:
     """Of config maps and secrets: keys, size, and what is immutable."""
     data = {**(item.get("data") or {}), **(item.get("binaryData") or {})}
     found = [
@@ -242,14 +242,14 @@ def _data_errors(item: JsonObject, old: JsonObject | None) -> list[FieldError]:
     return found
 
 
-def _lease_errors(spec: JsonObject) -> list[FieldError]:
+def _lease_errors(spec: ApiObject) -> list[FieldError]:
     duration = spec.get("leaseDurationSeconds")
     if duration is not None and duration <= 0:
         return [bad_value("spec.leaseDurationSeconds", duration, "must be greater than 0")]
     return []
 
 
-def _deployment_errors(item: JsonObject) -> list[FieldError]:
+def _deployment_errors(item: ApiObject) -> list[FieldError]:
     spec = item.get("spec") or {}
     selector = (spec.get("selector") or {}).get("matchLabels") or {}
     template = spec.get("template") or {}

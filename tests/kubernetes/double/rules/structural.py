@@ -14,8 +14,8 @@ from typing import Any
 import jsonschema_rs
 
 from tests.kubernetes.double.errors import (
+    ApiObject,
     FieldError,
-    JsonObject,
     bad_value,
     duplicate,
     required,
@@ -38,9 +38,9 @@ _NEVER_CHANGES = re.compile(
 )
 
 
-def _validating(node: JsonObject) -> JsonObject:
+def _validating(node: ApiObject) -> ApiObject:
     """The JSON Schema of one node."""
-    schema: JsonObject = {key: node[key] for key in _COPIED if key in node}
+    schema: ApiObject = {key: node[key] for key in _COPIED if key in node}
     for side in ("Minimum", "Maximum"):  # draft 4 says them as booleans beside the bound
         exclusive = f"exclusive{side}"
         if isinstance(schema.get(exclusive), bool) and schema.pop(exclusive):
@@ -78,7 +78,7 @@ def path_text(parts: list[str | int]) -> str:
 class Structural:
     """The schema of one version of a custom resource."""
 
-    def __init__(self, schema: JsonObject, title: str) -> None:
+    def __init__(self, schema: ApiObject, title: str) -> None:
         self.schema = schema
         root = _validating(schema)
         properties = {k: v for k, v in root.get("properties", {}).items() if k not in _BELOW_ROOT}
@@ -92,7 +92,7 @@ class Structural:
                     "%s: no CEL is evaluated here, skipped at %s: %s", title, path, rule["rule"]
                 )
 
-    def complete(self, item: JsonObject) -> list[str]:
+    def complete(self, item: ApiObject) -> list[str]:
         """Prune and default `item` in place; the paths of what was unknown."""
         unknown: list[str] = []
         kept = {key: item.pop(key) for key in _BELOW_ROOT if key in item}
@@ -103,7 +103,7 @@ class Structural:
         item.update({**kept, **rest})
         return unknown
 
-    def errors(self, item: JsonObject, old: JsonObject | None = None) -> list[FieldError]:
+    def errors(self, item: ApiObject, old: ApiObject | None = None) -> list[FieldError]:
         """What is wrong with a completed object, and with what it changes of `old`."""
         plain = {key: value for key, value in item.items() if key not in _BELOW_ROOT}
         found = [_field_error(error) for error in self._validator.iter_errors(plain)]
@@ -114,7 +114,7 @@ class Structural:
         return found
 
 
-def _prune(value: Any, node: JsonObject, path: str, unknown: list[str]) -> None:
+def _prune(value: Any, node: ApiObject, path: str, unknown: list[str]) -> None:
     if isinstance(value, list):
         for at, element in enumerate(value):
             _prune(element, node.get("items") or {}, f"{path}[{at}]", unknown)
@@ -135,7 +135,7 @@ def _prune(value: Any, node: JsonObject, path: str, unknown: list[str]) -> None:
             del value[key]
 
 
-def _default(value: Any, node: JsonObject) -> None:
+def _default(value: Any, node: ApiObject) -> None:
     if isinstance(value, list):
         if isinstance(items := node.get("items"), dict):
             for element in value:
@@ -185,7 +185,7 @@ def type_of(value: Any) -> str:
     return "null" if value is None else names.get(type(value), "number")
 
 
-def _repeated(value: Any, node: JsonObject, path: str, found: list[FieldError]) -> None:
+def _repeated(value: Any, node: ApiObject, path: str, found: list[FieldError]) -> None:
     """Elements of sets and maps (x-kubernetes-list-type) that are there twice."""
     if isinstance(value, dict):
         properties, more = node.get("properties") or {}, node.get("additionalProperties")
@@ -208,7 +208,7 @@ def _repeated(value: Any, node: JsonObject, path: str, found: list[FieldError]) 
             seen.append(key)
 
 
-def _rules(node: JsonObject, path: list[str]) -> list[tuple[str, JsonObject]]:
+def _rules(node: ApiObject, path: list[str]) -> list[tuple[str, ApiObject]]:
     """Rules that stand at objects which no list holds, with their paths."""
     found = [(".".join(path), rule) for rule in node.get("x-kubernetes-validations") or []]
     for key, below in (node.get("properties") or {}).items():
@@ -216,7 +216,7 @@ def _rules(node: JsonObject, path: list[str]) -> list[tuple[str, JsonObject]]:
     return found
 
 
-def _changed(path: str, rule: JsonObject, item: JsonObject, old: JsonObject) -> list[FieldError]:
+def _changed(path: str, rule: ApiObject, item: ApiObject, old: ApiObject) -> list[FieldError]:
     match = _NEVER_CHANGES.fullmatch(" ".join(rule["rule"].split()))
     if match is None:
         return []

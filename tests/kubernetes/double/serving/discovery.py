@@ -8,7 +8,7 @@ for OpenAPI version 2, which is not served: several documents in one file need n
 from typing import Any
 
 from tests.kubernetes.double import errors
-from tests.kubernetes.double.errors import JsonObject
+from tests.kubernetes.double.errors import ApiObject
 from tests.kubernetes.double.kinds import Kind, Kinds
 
 VERSION = {
@@ -32,7 +32,7 @@ _SUB_KINDS = {
 }
 
 
-def discover(kinds: Kinds, parts: list[str], host: str) -> JsonObject:
+def discover(kinds: Kinds, parts: list[str], host: str) -> ApiObject:
     """The answer for a path that names no resource."""
     groups = kinds.groups()
     match parts:
@@ -68,15 +68,15 @@ def _base(group: str, version: str) -> str:
     return f"apis/{group}/{version}" if group else f"api/{version}"
 
 
-def _group(name: str, versions: list[str]) -> JsonObject:
+def _group(name: str, versions: list[str]) -> ApiObject:
     listed = [{"groupVersion": f"{name}/{version}", "version": version} for version in versions]
     return {"name": name, "versions": listed, "preferredVersion": listed[0]}
 
 
-def _resources(group_version: str, kinds: list[Kind]) -> JsonObject:
-    found: list[JsonObject] = []
+def _resources(group_version: str, kinds: list[Kind]) -> ApiObject:
+    found: list[ApiObject] = []
     for kind in kinds:
-        entry: JsonObject = {
+        entry: ApiObject = {
             "name": kind.plural,
             "singularName": kind.singular,
             "namespaced": kind.namespaced,
@@ -97,8 +97,8 @@ def _resources(group_version: str, kinds: list[Kind]) -> JsonObject:
     }
 
 
-def _subresource(kind: Kind, name: str) -> JsonObject:
-    entry: JsonObject = {
+def _subresource(kind: Kind, name: str) -> ApiObject:
+    entry: ApiObject = {
         "name": f"{kind.plural}/{name}",
         "singularName": "",
         "namespaced": kind.namespaced,
@@ -114,12 +114,12 @@ def _subresource(kind: Kind, name: str) -> JsonObject:
     return entry
 
 
-def _openapi(kinds: list[Kind]) -> JsonObject:
+def _openapi(kinds: list[Kind]) -> ApiObject:
     parameters: list[Any] = [
         {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
         for name in ("dryRun", "fieldManager", "fieldValidation", "force")
     ]
-    paths: JsonObject = {}
+    paths: ApiObject = {}
     for kind in kinds:
         middle = "/namespaces/{namespace}" if kind.namespaced else ""
         path = f"/{_base(kind.group, kind.version)}{middle}/{kind.plural}/{{name}}"

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from tests.kubernetes.double.errors import ApiError, JsonObject
+from tests.kubernetes.double.errors import ApiError, ApiObject
 from tests.kubernetes.double.serving.requests import Asked
 
 AT_ONCE = ("drop_watches", "drop_streams", "compact", "restart")
@@ -67,7 +67,7 @@ class Fault:
     def refusal(self) -> ApiError:
         reason = _REASONS.get(self.code, "Unknown")
         text = self.message or f"the double was asked to answer {self.code}"
-        details: JsonObject = {}
+        details: ApiObject = {}
         headers: dict[str, str] = {}
         if self.retry_after_s is not None:
             details["retryAfterSeconds"] = self.retry_after_s
@@ -111,5 +111,5 @@ class Faults:
         for fault in self.listed:
             fault.count = fault.struck
 
-    def shown(self) -> list[JsonObject]:
+    def shown(self) -> list[ApiObject]:
         return [dict(vars(fault)) for fault in self.listed]

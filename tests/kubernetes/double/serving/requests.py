@@ -8,7 +8,7 @@ import yaml
 from aiohttp import web
 
 from tests.kubernetes.double import errors
-from tests.kubernetes.double.errors import JsonObject
+from tests.kubernetes.double.errors import ApiObject
 from tests.kubernetes.double.kinds import Kind, Kinds
 from tests.kubernetes.double.selectors import Selector, parse_fields, parse_labels
 
@@ -94,7 +94,7 @@ def selector_of(query: Any, kind: Kind) -> Selector:
     )
 
 
-def is_dry(query: Any, body: JsonObject | None = None) -> bool:
+def is_dry(query: Any, body: ApiObject | None = None) -> bool:
     asked = query.getall("dryRun", []) or (body or {}).get("dryRun") or []
     if wrong := [value for value in asked if value != "All"]:
         why = errors.unsupported("dryRun", wrong[0], ["All"])
@@ -123,7 +123,7 @@ def number_of(query: Any, name: str) -> int | None:
         ) from None
 
 
-async def body_of(request: web.Request) -> JsonObject | None:
+async def body_of(request: web.Request) -> ApiObject | None:
     """The body as an object; None for none."""
     raw = await request.read()
     if not raw:
@@ -142,7 +142,7 @@ async def body_of(request: web.Request) -> JsonObject | None:
     return value
 
 
-async def object_of(request: web.Request, kind: Kind, asked: Asked) -> JsonObject:
+async def object_of(request: web.Request, kind: Kind, asked: Asked) -> ApiObject:
     """The body of a create or an update, which is of the kind and place that the path names."""
     item = await body_of(request)
     if not isinstance(item, dict):

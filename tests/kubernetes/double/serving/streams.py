@@ -12,7 +12,7 @@ from aiohttp import ClientSession, web
 
 from tests.kubernetes.double import errors
 from tests.kubernetes.double.cluster import Cluster
-from tests.kubernetes.double.errors import ApiError, JsonObject
+from tests.kubernetes.double.errors import ApiError, ApiObject
 from tests.kubernetes.double.kinds import NODES, PODS, Kind
 from tests.kubernetes.double.rules.pods import CONTAINERS
 from tests.kubernetes.double.serving.pipes import Pipes
@@ -265,11 +265,11 @@ def _kubelet_query(query: Any) -> str:
     return "&".join(pairs)
 
 
-def _names(pod: JsonObject) -> list[str]:
+def _names(pod: ApiObject) -> list[str]:
     return [c["name"] for group in CONTAINERS for c in pod["spec"].get(group) or []]
 
 
-def _only_container(pod: JsonObject) -> str:
+def _only_container(pod: ApiObject) -> str:
     containers = pod["spec"]["containers"]
     noted = (pod["metadata"].get("annotations") or {}).get(
         "kubectl.kubernetes.io/default-container"

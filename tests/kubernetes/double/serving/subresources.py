@@ -5,7 +5,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.kubernetes.double import errors
-from tests.kubernetes.double.errors import JsonObject
+from tests.kubernetes.double.errors import ApiObject
 from tests.kubernetes.double.kinds import NAMESPACES, Kind
 from tests.kubernetes.double.rules.strategies import now
 from tests.kubernetes.double.serving.reading import entry_response, json_response
@@ -46,7 +46,7 @@ class Subresources:
         item = await body_of(request) or {}
         finalizers = (item.get("spec") or {}).get("finalizers") or []
 
-        def change(old: JsonObject) -> JsonObject:
+        def change(old: ApiObject) -> ApiObject:
             return {**old, "spec": {**(old.get("spec") or {}), "finalizers": finalizers}}
 
         entry, _ = self.cluster.change(
@@ -61,7 +61,7 @@ class Subresources:
             raise errors.invalid("Binding", "", asked.name, [errors.required("target.name")])
         metadata = body.get("metadata") or {}
 
-        def change(old: JsonObject) -> JsonObject:
+        def change(old: ApiObject) -> ApiObject:
             why = ""
             if metadata.get("uid") not in (None, "", old["metadata"]["uid"]):
                 why = f"Precondition failed: UID in precondition: {metadata['uid']}"
@@ -101,7 +101,7 @@ class Subresources:
         body: Any = await body_of(request)
         media = request.content_type
 
-        def change(old: JsonObject) -> JsonObject:
+        def change(old: ApiObject) -> ApiObject:
             scale = _scale_of(kind, old)
             if asked.verb == "patch":
                 scale = patching(kind, media, body)(scale)
@@ -123,14 +123,14 @@ class Subresources:
         return json_response(_scale_of(kind, entry.item(kind)))
 
 
-def _set_at(item: JsonObject, path: str, value: Any) -> None:
+def _set_at(item: ApiObject, path: str, value: Any) -> None:
     *above, last = path.lstrip(".").split(".")
     for name in above:
         item = item.setdefault(name, {})
     item[last] = value
 
 
-def _scale_of(kind: Kind, item: JsonObject) -> JsonObject:
+def _scale_of(kind: Kind, item: ApiObject) -> ApiObject:
     paths = kind.scale or {}
     metadata = item["metadata"]
     selector = value_at(item, paths.get("labelSelectorPath", ".none"))

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from tests.kubernetes.double.errors import JsonObject
+from tests.kubernetes.double.errors import ApiObject
 from tests.kubernetes.double.kinds import Column, Kind
 from tests.kubernetes.double.store import Entry
 
@@ -132,7 +132,7 @@ class Table:
     def __init__(self, kind: Kind, query: Any) -> None:
         self._kind = kind
         self._object = query.get("includeObject", "Metadata")
-        self._cells: Callable[[JsonObject], list[Any]]
+        self._cells: Callable[[ApiObject], list[Any]]
         if kind.address == ("", "pods"):
             self._columns, self._cells = _POD_COLUMNS, _pod_cells
         elif kind.address == ("", "nodes"):
@@ -142,10 +142,10 @@ class Table:
             self._cells = self._path_cells
         self._told = False
 
-    def _path_cells(self, item: JsonObject) -> list[Any]:
+    def _path_cells(self, item: ApiObject) -> list[Any]:
         return [_cell(value_at(item, column.path), column) for column in self._columns]
 
-    def _definitions(self) -> list[JsonObject]:
+    def _definitions(self) -> list[ApiObject]:
         return [
             {
                 "name": column.name,
@@ -157,9 +157,9 @@ class Table:
             for column in (_NAME, *self._columns)
         ]
 
-    def _row(self, entry: Entry) -> JsonObject:
+    def _row(self, entry: Entry) -> ApiObject:
         item = entry.item(self._kind)
-        row: JsonObject = {"cells": [item["metadata"]["name"], *self._cells(item)]}
+        row: ApiObject = {"cells": [item["metadata"]["name"], *self._cells(item)]}
         if self._object == "Object":
             row["object"] = item
         elif self._object == "Metadata":
@@ -171,8 +171,8 @@ class Table:
         return row
 
     def of(
-        self, entries: Iterable[Entry], version: int, metadata: JsonObject | None = None
-    ) -> JsonObject:
+        self, entries: Iterable[Entry], version: int, metadata: ApiObject | None = None
+    ) -> ApiObject:
         columns = [] if self._told else self._definitions()
         return {
             "kind": "Table",
@@ -201,7 +201,7 @@ def _cell(value: Any, column: Column) -> Any:
     return str(value)
 
 
-def _pod_cells(item: JsonObject) -> list[Any]:
+def _pod_cells(item: ApiObject) -> list[Any]:
     spec, status = item.get("spec") or {}, item.get("status") or {}
     running = status.get("containerStatuses") or []
     ready = sum(bool(state.get("ready")) for state in running)
@@ -218,7 +218,7 @@ def _pod_cells(item: JsonObject) -> list[Any]:
     ]
 
 
-def _pod_reason(item: JsonObject) -> str:
+def _pod_reason(item: ApiObject) -> str:
     """The word in the column STATUS."""
     status = item.get("status") or {}
     if item["metadata"].get("deletionTimestamp"):
@@ -242,7 +242,7 @@ def _pod_reason(item: JsonObject) -> str:
     return status.get("phase") or "Unknown"
 
 
-def _node_cells(item: JsonObject) -> list[Any]:
+def _node_cells(item: ApiObject) -> list[Any]:
     status = item.get("status") or {}
     conditions = {c["type"]: c["status"] for c in status.get("conditions") or []}
     ready = {"True": "Ready", "False": "NotReady"}.get(conditions.get("Ready", ""), "Unknown")

@@ -9,7 +9,7 @@ from tests.kubernetes.double import errors
 from tests.kubernetes.double.applying import apply
 from tests.kubernetes.double.cluster import Cluster
 from tests.kubernetes.double.deleting import DeleteOptions
-from tests.kubernetes.double.errors import JsonObject
+from tests.kubernetes.double.errors import ApiObject
 from tests.kubernetes.double.kinds import Kind
 from tests.kubernetes.double.patches import json_patch, merge_patch
 from tests.kubernetes.double.selectors import Selector
@@ -26,7 +26,7 @@ from tests.kubernetes.double.serving.requests import (
 )
 from tests.kubernetes.double.strategic import keys_of, strategic_merge
 
-Change = Callable[[JsonObject], JsonObject]
+Change = Callable[[ApiObject], ApiObject]
 
 
 class Writing:
@@ -97,7 +97,7 @@ class Writing:
         force = query.get("force") in ("1", "true")
         where = asked.subresource
 
-        def change(old: JsonObject) -> JsonObject:
+        def change(old: ApiObject) -> ApiObject:
             return apply(kind, old, body, manager, force=force, subresource=where)
 
         key = (asked.namespace or "", asked.name)
@@ -140,7 +140,7 @@ class Writing:
 def patching(kind: Kind, media: str, body: Any) -> Change:
     """What a patch makes of an object."""
 
-    def change(old: JsonObject) -> JsonObject:
+    def change(old: ApiObject) -> ApiObject:
         if media == "application/json-patch+json":
             changed = json_patch(old, body)
         elif media == "application/merge-patch+json":
@@ -154,7 +154,7 @@ def patching(kind: Kind, media: str, body: Any) -> Change:
     return change
 
 
-def options_of(body: JsonObject | None, query: Any) -> DeleteOptions:
+def options_of(body: ApiObject | None, query: Any) -> DeleteOptions:
     """Options of a deletion, from the body and the query."""
     asked = dict(body or {})
     if "gracePeriodSeconds" in query:
@@ -185,7 +185,7 @@ def _warnings(query: Any, unknown: list[str]) -> list[str]:
     return [f'unknown field "{path}"' for path in unknown]
 
 
-def _reviewed(kind: Kind, item: JsonObject) -> JsonObject:
+def _reviewed(kind: Kind, item: ApiObject) -> ApiObject:
     """The answer to a review of access: nobody is refused anything here."""
     head = {"kind": kind.kind, "apiVersion": kind.api_version}
     return {**item, **head, "status": {"allowed": True, "reason": "no authorization in the double"}}
