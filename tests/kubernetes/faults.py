@@ -217,7 +217,7 @@ async def image_missing(stage: Stage) -> str:
 
 
 async def node_lost(stage: Stage) -> str:
-    async with backend(stage, linger_s=1) as made:
+    async with backend(stage, linger_s=1, gone_s=5) as made:
         one = await made.create(TEMPLATE)
         state = (await made.held()).session.pods.objects
         node = next(each.node for each in state.values() if each.name == pod_of(one))
