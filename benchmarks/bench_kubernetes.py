@@ -59,7 +59,7 @@ def main() -> None:
 
 def hold(stage: Stage, count: int, at_once: int, warm: int) -> None:
     settings = stage.simulated(
-        linger_s=60,
+        linger_s=150,
         stream_ping_s=50,
         warm=warm,
         creations_per_s=500,

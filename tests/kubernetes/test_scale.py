@@ -10,7 +10,7 @@ from tests.kubernetes.leaks import nothing_left
 from tests.kubernetes.staging import staged
 
 NODE_PODS = 512
-LINGER_S = (10, 60)
+LINGER_S = (10, 150)
 """A machine that is busy with so many may be late with the answer to a ping of the stream."""
 STREAMS_OF_ONE = 5000
 """Each takes two descriptors of the double; a process often has 20,000 at most."""
