@@ -120,8 +120,9 @@ async def reach(channel: FrameChannel, within_s: float, ended: Callable[[], bool
     """Open the channel as soon as the agent listens. TransientError where it never does."""
     end = time.monotonic() + within_s
     while True:
-        try:
-            return await channel.open()
+        try:  # an agent whose node is lost takes the stream and is silent
+            async with asyncio.timeout(max(0.1, end - time.monotonic())):
+                return await channel.open()
         except (OSError, EOFError) as error:
             if ended() or time.monotonic() > end:
                 raise TransientError(f"the agent does not answer: {error!r}") from error

@@ -160,6 +160,7 @@ class KubernetesBackend:
             raise TransientError(f"sandbox {name} does not answer: its Pod is over")
         placed = Placed(name, key, state.name, state.uid, token)
         body = KubernetesBody(begun, placing, placed, template, watched)
+        body.renewed = float("-inf")  # its former holder may have renewed it long ago
         try:
             return await body.adopted(template)
         except BaseException:

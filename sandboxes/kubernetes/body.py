@@ -5,7 +5,7 @@ import contextlib
 import random
 from typing import Protocol
 
-from records.errors import SynthError, TransientError
+from records.errors import SynthError
 from sandboxes.core.bare import BareBody, reach
 from sandboxes.core.body import InfrastructureError, Streams
 from sandboxes.core.channel import FrameChannel
@@ -187,7 +187,7 @@ class KubernetesBody(BareBody):
                 ) from error
             with contextlib.suppress(SynthError):
                 await asyncio.shield(self.close())
-            if self._over is not None and isinstance(error, TransientError):
-                raise self._over.error from error
+            if self._over is not None and isinstance(error, SynthError):
+                raise self._over.before_use from error
             raise
         return Sandbox(self._template, self, channel)

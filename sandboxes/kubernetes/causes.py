@@ -31,11 +31,12 @@ BRING_PYTHON, FILL = "bring-python", "fill"
 KILLED = 137
 
 OWN_STORAGE = (
-    re.compile(r'Usage of EmptyDir volume ".*" exceeds the limit'),
+    re.compile(r'Usage of EmptyDir volume "(workspace|tmp|shm)" exceeds the limit'),
     re.compile(rf"Container {SANDBOX} exceeded its local ephemeral storage limit"),
     re.compile(r"Pod ephemeral local storage usage exceeds the total limit of containers"),
 )
-"""As the kubelet's eviction manager says that a Pod went over limits of its own."""
+"""As the kubelet's eviction manager says that a Pod went over limits of its own, in what programs
+may fill. Volumes that we fill ourselves are none of theirs."""
 
 IMAGE = (
     "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull",
@@ -82,6 +83,12 @@ class EndCause(NamedTuple):
         if self.reason == "program":
             return ProgramEndedError(f"the program ended its sandbox: {self.detail}")
         return InfrastructureError(self.reason, f"the sandbox ended: {self.detail}")
+
+    @property
+    def before_use(self) -> InfrastructureError:
+        """Of a Pod in which no program has run yet, so that none has ended it."""
+        why = f"the sandbox ended before any program ran in it: {self.detail}"
+        return InfrastructureError(self.reason, why)
 
 
 def program(detail: str) -> EndCause:

@@ -126,7 +126,7 @@ class Claims:
         if found is None:
             raise InfrastructureError("slow", f"the Pod of claim {name} is not shown as running")
         if found.over is not None:
-            raise found.over.error
+            raise found.over.before_use
         return found
 
     def _pool(self, order: PoolOrder) -> WarmPool:

@@ -67,6 +67,9 @@ CHUNK = 1 << 20
 AT_ONCE = 4
 """Pods that are filled at the same time."""
 
+FILL_S, SLOWEST = 60.0, 1 << 20
+"""For a Pod to take in its files, and bytes a second beside it: then its node may be lost."""
+
 RECENT_S = 10.0
 """For so long nobody looks again whether the files that a template shows have changed."""
 
@@ -306,12 +309,14 @@ class Fillings:
             except OSError as error:
                 raise TransientError(f"Pod {pod} cannot be filled: {error}") from error
             try:
-                writer.write(filling.size.to_bytes(8, "big"))
-                with filling.archive.open("rb") as file:
-                    while data := await asyncio.to_thread(file.read, CHUNK):
-                        writer.write(data)
-                        await writer.drain()
-                if await reader.read() != b"filled":
+                async with asyncio.timeout(FILL_S + filling.size / SLOWEST):
+                    writer.write(filling.size.to_bytes(8, "big"))
+                    with filling.archive.open("rb") as file:
+                        while data := await asyncio.to_thread(file.read, CHUNK):
+                            writer.write(data)
+                            await writer.drain()
+                    answer = await reader.read()
+                if answer != b"filled":
                     transport = writer.transport
                     assert isinstance(transport, exec_stream.ExecTransport)
                     said = transport.said.decode(errors="replace").strip()[-300:]

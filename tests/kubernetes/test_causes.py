@@ -201,3 +201,16 @@ def test_a_pod_for_which_there_is_no_room_is_backpressure() -> None:
     assert error.reason == "unschedulable"
     assert said in str(error)
     assert not isinstance(causes.late(60, None, "Pod p"), BackpressureError)
+
+
+def test_what_ends_a_pod_before_its_first_program_is_no_programs_act() -> None:
+    cause = causes.program("it took all memory of its limit")
+    assert isinstance(cause.error, ProgramEndedError)
+    assert isinstance(cause.before_use, InfrastructureError)
+
+
+def test_a_volume_that_we_fill_ourselves_is_not_the_programs() -> None:
+    pod = evicted('Usage of EmptyDir volume "fill" exceeds the limit "64Mi". ')
+    cause = causes.ended(pod)
+    assert cause is not None
+    assert cause.reason == "evicted"
