@@ -6,6 +6,7 @@ cluster start a Pod anew instead of giving a warm one. What differs travels over
 """
 
 import asyncio
+import itertools
 import logging
 from collections import OrderedDict
 from dataclasses import dataclass
@@ -56,6 +57,7 @@ class Claims:
         """In the order of their last use."""
         self._taken: dict[str, str] = {}
         """Uid of a Pod -> the claim that got it."""
+        self._numbers = itertools.count(1)
 
     async def place(self, order: PoolOrder, token: str) -> Placed:
         """A claim of a ready Pod. InfrastructureError where none became ready; BackpressureError
@@ -136,7 +138,8 @@ class Claims:
             if not made.done() or not (made.cancelled() or made.exception()):
                 self._pools.move_to_end(order.pool)
                 return found
-        name = f"synth-{self._session.owner.name}-{order.pool}"
+        # a name of its own each time: one that was given up may still be on its way out
+        name = f"synth-{self._session.owner.name}-{order.pool}-{next(self._numbers)}"
         task = asyncio.get_running_loop().create_task(self._make(order, name))
         made = self._pools[order.pool] = WarmPool(name, task)
         self._give_up()

@@ -21,6 +21,7 @@ from tests.kubernetes.players.objects import (
     POOLS,
     SANDBOXES,
     Obj,
+    controlled_by,
     deleting,
     key_of,
     labels_of,
@@ -136,8 +137,10 @@ class PoolController:
             sandbox = self._sandboxes.get(key)
             if sandbox is None:
                 continue
-            meta = sandbox["metadata"]
             self._members.drop(uid_of(pool), key)
+            if not controlled_by(sandbox, pool):  # claimed, and still among the ready ones
+                continue
+            meta = sandbox["metadata"]
             removed.add(key)
             try:  # one that was claimed in the meantime has another version
                 await self._api.delete(
