@@ -59,7 +59,7 @@ def main() -> None:
 
 def hold(stage: Stage, count: int, at_once: int, warm: int) -> None:
     settings = stage.simulated(
-        linger_s=150,
+        linger_s=60,
         stream_ping_s=50,
         warm=warm,
         creations_per_s=500,
@@ -80,7 +80,7 @@ def hold(stage: Stage, count: int, at_once: int, warm: int) -> None:
     begun = time.monotonic()
 
     async def cleared() -> None:
-        async with backend(stage, heartbeat_s=1, owner_dead_s=60) as other:
+        async with backend(stage, heartbeat_s=5, owner_dead_s=60) as other:
             await other.held()
             await nothing_left(stage, found["owner"])
 

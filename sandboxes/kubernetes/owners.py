@@ -134,6 +134,10 @@ class OtherOwners:
             del self._seen[name]
         return found
 
+    def looked_on(self) -> None:
+        """What a round took counts as looked at, however many sandboxes it went through."""
+        self._looked = asyncio.get_running_loop().time()
+
     def silent_s(self, owner: str) -> float:
         """For how long its Lease has been seen unchanged."""
         _, since = self._seen[owner]

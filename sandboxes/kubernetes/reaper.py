@@ -68,6 +68,7 @@ async def reap(who: Reaper) -> ReapedOwners:
             path = f"{who.folders.leases}/{lease_name(owner)}"
             uid = {"uid": lease["metadata"]["uid"]}
             gone += await who.connection.delete(path, preconditions=uid)
+    who.others.looked_on()
     return ReapedOwners(gone, sandboxes)
 
 
