@@ -370,8 +370,8 @@ def test_agent_sandboxes_own_client_claims_and_terminates(
 ) -> None:
     pytest.importorskip("k8s_agent_sandbox", reason="k8s-agent-sandbox is not installed")
     import kubernetes
-    from k8s_agent_sandbox.sandbox_client import SandboxClient
     from k8s_agent_sandbox.exceptions import SandboxWarmPoolNotFoundError
+    from k8s_agent_sandbox.sandbox_client import SandboxClient
 
     def claimed(pool: Pool) -> str:
         kubernetes.config.load_kube_config(str(stage.kubeconfig))
