@@ -32,6 +32,25 @@ BASE_ENV = {
 }
 """The whole environment of a sandboxed program; nothing of the caller's is passed on."""
 
+BASE_ETC = {
+    "/etc/passwd": f"""root:x:0:0:root:/:/bin/sh
+agent:x:{PROGRAM_ID}:{PROGRAM_ID}:agent:/tmp:/bin/sh
+nobody:x:65534:65534:nobody:/:/bin/sh
+""",
+    "/etc/group": f"root:x:0:\nagent:x:{PROGRAM_ID}:\nnogroup:x:65534:\n",
+    # the workspace may belong to root, which git would call dubious
+    "/etc/gitconfig": """[init]
+defaultBranch = main
+[safe]
+directory = *
+[gc]
+auto = 0
+[maintenance]
+auto = false
+""",
+}
+"""Files of /etc that every sandbox has, so that nothing of a host's users is told."""
+
 
 def _inside_path(path: str) -> str:
     if not path.startswith("/") or ".." in path.split("/") or "\0" in path:

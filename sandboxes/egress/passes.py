@@ -59,6 +59,8 @@ def read(text: str, key: bytes, *, now: float | None = None) -> EgressPass:
             raise ValueError("the pass was not written with this proxy's key")
     except binascii.Error as error:
         raise ValueError("this is no pass") from error
+    if text != f"{_text(whole)}.{_text(_seal(whole, key))}":  # one pass has one spelling
+        raise ValueError("this is no pass")
     name, hosts, until = json.loads(whole)
     if until < (time.time() if now is None else now):
         raise ValueError(f"the pass of server {name} is over")

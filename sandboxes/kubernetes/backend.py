@@ -31,6 +31,7 @@ from sandboxes.kubernetes.names import (
     Folders,
     annotation,
     label,
+    seconds_in,
     selecting,
 )
 from sandboxes.kubernetes.names import SANDBOX as LABEL
@@ -197,7 +198,7 @@ class KubernetesBackend:
             if state is None or state.over is not None or not state.runs:
                 continue
             alive = owner in leases and not begun.others.dead(owner, leases[owner])
-            adoptable = float(annotation(item, LINGER) or 0) > 0
+            adoptable = seconds_in(annotation(item, LINGER)) > 0
             found.append(SandboxInfo(item["metadata"]["name"], alive, adoptable))
         return found
 

@@ -116,21 +116,48 @@ async def runtime(
 
 
 async def walled(connection: Connection, folders: Folders) -> None:
-    """ConfigError unless a network policy keeps everything from sandboxes, and them from all."""
+    """ConfigError unless a network policy keeps everything from sandboxes, and them from all, and
+    no other one opens what it closes: what policies let through adds up."""
     policies = (await connection.ask("GET", folders.policies))["items"] or ()
+    namespace = folders.policies.split("/")[-2]
     if not any(map(denies_all, policies)):
         raise ConfigError(
-            f"no network policy of {folders.policies.split('/')[-2]} keeps sandboxes from the "
-            "network (one without rules, of types Ingress and Egress, for all Pods or those with "
-            f"label {OWNER}); make it: kubectl apply -k deploy/kubernetes"
+            f"no network policy of {namespace} keeps sandboxes from the network (one without "
+            f"rules, of types Ingress and Egress, for all Pods or those with label {OWNER}); make "
+            "it: kubectl apply -k deploy/kubernetes"
+        )
+    if opening := [each["metadata"]["name"] for each in policies if opens(each)]:
+        raise ConfigError(
+            f"network policies of {namespace} let sandboxes reach the network or be reached: "
+            f"{', '.join(opening)}; remove them (kubectl -n {namespace} delete networkpolicy "
+            f"NAME), or keep their podSelector from Pods with label {OWNER}"
         )
 
 
 def denies_all(policy: ApiObject) -> bool:
     """Whether it lets nothing in or out of any sandbox."""
     spec = policy["spec"]
-    types = set(spec.get("policyTypes") or ())
-    selector = spec.get("podSelector") or {}
-    ours = {"matchExpressions": [{"key": OWNER, "operator": "Exists"}]}
     closed = not spec.get("ingress") and not spec.get("egress")
-    return closed and types == {"Ingress", "Egress"} and selector in ({}, ours)
+    both = set(spec.get("policyTypes") or ()) == {"Ingress", "Egress"}
+    return closed and both and selects_sandboxes(spec.get("podSelector") or {})
+
+
+def opens(policy: ApiObject) -> bool:
+    """Whether it lets something in or out of every sandbox. Those for sandboxes with further
+    labels, as those of servers that declare hosts, are made for that."""
+    spec = policy["spec"]
+    opened = bool(spec.get("ingress") or spec.get("egress"))
+    return opened and selects_sandboxes(spec.get("podSelector") or {})
+
+
+def selects_sandboxes(selector: ApiObject) -> bool:
+    """Whether it selects a Pod that has the labels of every sandbox alone, whoever owns it."""
+    return not selector.get("matchLabels") and all(
+        _holds(each["operator"], each["key"]) for each in selector.get("matchExpressions") or ()
+    )
+
+
+def _holds(operator: str, key: str) -> bool:
+    if operator in ("Exists", "DoesNotExist"):
+        return (key == OWNER) == (operator == "Exists")
+    return operator == "NotIn"  # values: who owns a sandbox is not known before

@@ -11,6 +11,7 @@ import io
 import json
 import os
 import posixpath
+import secrets
 import stat
 import tarfile
 from collections import OrderedDict
@@ -73,7 +74,7 @@ FILL_S, SLOWEST = 60.0, 1 << 20
 RECENT_S = 10.0
 """For so long nobody looks again whether the files that a template shows have changed."""
 
-SLACK_BYTES = 16 << 20
+SLACK_BYTES, BLOCK_BYTES = 16 << 20, 4096
 
 
 class Mount(NamedTuple):
@@ -88,11 +89,14 @@ class Filling(NamedTuple):
     mounts: tuple[Mount, ...]
     archive: Path
     size: int
-    """Bytes of the archive, which is not compressed: about what it takes in a Pod."""
+    """Bytes of the archive, which is not compressed."""
+    entries: int
+    """Files and folders in it."""
 
     @property
     def volume_mb(self) -> int:
-        return (self.size + self.size // 8 + SLACK_BYTES) >> 20
+        """What it takes in a Pod at most: a file is rounded up to blocks there."""
+        return (self.size + self.entries * BLOCK_BYTES + SLACK_BYTES) >> 20
 
 
 Entry = tuple[str, str, int]
@@ -252,7 +256,7 @@ class Fillings:
         paths = shown(template, carry_python=self._carry_python)
         if not paths:
             return None
-        loop, key = asyncio.get_running_loop(), json.dumps(paths)
+        loop, key = asyncio.get_running_loop(), digest_of(json.dumps(paths))
         async with self._making:
             found = self._recent.get(key)
             old = found is None or loop.time() - found[0] > RECENT_S
@@ -272,31 +276,34 @@ class Fillings:
         for path, (kind, text, mode) in sorted(paths.items()):
             lines.append(f"{path} {kind} {mode} {signature(text) if kind == 'bind' else text}")
         digest = digest_of(*lines)
-        if digest not in self._made:
+        if digest not in self._made or not self._made[digest].archive.exists():
             mounts, inside = laid_out(paths)
-            archive = self._archive(digest, inside)
+            archive, entries = self._archive(digest, inside)
             size = archive.stat().st_size
-            self._made[digest] = Filling(digest, mounts, archive, size)
+            self._made[digest] = Filling(digest, mounts, archive, size, entries)
         self._made.move_to_end(digest)
         while len(self._made) > self._most:
             _, spare = self._made.popitem(last=False)
             spare.archive.unlink(missing_ok=True)
         return self._made[digest]
 
-    def _archive(self, digest: str, inside: Mapping[str, Entry]) -> Path:
+    def _archive(self, digest: str, inside: Mapping[str, Entry]) -> tuple[Path, int]:
+        """The archive, and the number of its entries. Other event loops of this process may make
+        the same one meanwhile."""
         folder = own_folder() / "filling"
         folder.mkdir(mode=0o700, exist_ok=True)
         whole = folder / f"{digest}.tar"
-        part = folder / f"{digest}.part"
+        part = folder / f"{digest}.{secrets.token_hex(4)}"
         try:
             with tarfile.open(part, mode="w", format=tarfile.PAX_FORMAT) as archive:
                 written(archive, inside)
+                entries = len(archive.getmembers())
         except OSError as error:
             raise TransientError(
                 f"a file of a sandbox changed while it was read: {error}"
             ) from error
         part.rename(whole)
-        return whole
+        return whole, entries
 
     async def send(
         self, filling: Filling, connection: Connection, pods: str, pod: str, python: str

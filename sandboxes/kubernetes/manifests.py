@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from sandboxes.core import clock, python_env
 from sandboxes.core.agent_code import agent_source
 from sandboxes.core.bare import settings_of
-from sandboxes.core.template import BASE_ENV, PROGRAM_ID, WORKSPACE, SandboxTemplate
+from sandboxes.core.template import BASE_ENV, BASE_ETC, PROGRAM_ID, WORKSPACE, SandboxTemplate
 from sandboxes.kubernetes.api.connection import ApiObject
 from sandboxes.kubernetes.causes import BRING_PYTHON, FILL, SANDBOX, STREAM
 from sandboxes.kubernetes.cluster import Cluster
@@ -90,24 +90,8 @@ SHM_MB = 16
 PYTHON_MB = 512
 """Of the brought Python at most."""
 
-ETC = {
-    "passwd": f"""root:x:0:0:root:/:/bin/sh
-agent:x:{PROGRAM_ID}:{PROGRAM_ID}:agent:/tmp:/bin/sh
-nobody:x:65534:65534:nobody:/:/bin/sh
-""",
-    "group": f"root:x:0:\nagent:x:{PROGRAM_ID}:\nnogroup:x:65534:\n",
-    # folders of a Pod belong to root, which git would call dubious
-    "gitconfig": """[init]
-defaultBranch = main
-[safe]
-directory = *
-[gc]
-auto = 0
-[maintenance]
-auto = false
-""",
-}
-"""Files of /etc that are the same in every sandbox."""
+ETC = {path.rpartition("/")[2]: text for path, text in BASE_ETC.items()}
+"""Name in the ConfigMap -> text."""
 
 
 def agent_config_map() -> ApiObject:

@@ -65,3 +65,11 @@ def annotation(made: dict[str, Any], name: str) -> str | None:
 
 def label(made: dict[str, Any], name: str) -> str | None:
     return (made["metadata"].get("labels") or {}).get(name)
+
+
+def seconds_in(text: str | None) -> float:
+    """Those of an annotation; 0 where there are none, or what is no number."""
+    try:
+        return float(text or 0)
+    except ValueError:
+        return 0.0

@@ -71,7 +71,8 @@ class Owner:
 
     async def renew(self) -> None:
         """InfrastructureError where others have taken this owner for dead."""
-        found = await self._connection.patch(self._path, {"spec": {"renewTime": now()}})
+        changes = {"spec": {"renewTime": now()}}
+        found = await self._connection.patch(self._path, changes, at_once=True)
         if found is None or found["metadata"]["uid"] != self.uid or annotation(found, DEAD):
             raise InfrastructureError(
                 LOST,
@@ -140,8 +141,9 @@ class OtherOwners:
 
     def silent_s(self, owner: str) -> float:
         """For how long its Lease has been seen unchanged."""
-        _, since = self._seen[owner]
-        return asyncio.get_running_loop().time() - since
+        at = asyncio.get_running_loop().time()
+        _, since = self._seen.get(owner, ("", at))
+        return at - since
 
     def dead(self, owner: str, lease: ApiObject) -> bool:
         if annotation(lease, DEAD) or ended_here(lease):

@@ -8,13 +8,16 @@ import asyncio
 from collections import OrderedDict, deque
 
 from records.errors import TransientError
-from sandboxes.core.body import InfrastructureError
+from sandboxes.core.body import BackpressureError, InfrastructureError
 from sandboxes.kubernetes import causes
-from sandboxes.kubernetes.api.connection import JSON_PATCH
+from sandboxes.kubernetes.api.connection import JSON_PATCH, ApiObject
 from sandboxes.kubernetes.claims import LOOK_S, Placed, settled_pod, trouble
 from sandboxes.kubernetes.names import SANDBOX, TOKEN
 from sandboxes.kubernetes.session import PoolOrder, Session
 from sandboxes.kubernetes.states import PodState
+
+QUOTA_AGAIN_S = 1.0
+"""Between two tries to make a Pod for which a quota has no room."""
 
 
 class PlainPods:
@@ -75,11 +78,27 @@ class PlainPods:
         spec = session.maker.spec(order.template, order.filling)
         made = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
         try:
-            await session.connection.create(self.folder, made, paced=True)
+            await self._created(made)
             return await self._ready(name)
         except BaseException:
             session.background(self.remove(name))
             raise
+
+    async def _created(self, made: ApiObject) -> None:
+        """Once the quotas of the namespace have room for it. BackpressureError where they have none
+        in the time that a Pod has to be ready."""
+        session, loop = self._session, asyncio.get_running_loop()
+        end, waited = loop.time() + session.settings.ready_s, False
+        while True:
+            try:
+                await session.connection.create(self.folder, made, paced=True)
+                return
+            except BackpressureError as error:
+                if error.reason != "quota" or loop.time() + QUOTA_AGAIN_S > end:
+                    raise
+            session.counts["waited_quota"] += not waited
+            waited = True
+            await asyncio.sleep(QUOTA_AGAIN_S)
 
     async def _ready(self, name: str) -> PodState:
         session, loop = self._session, asyncio.get_running_loop()

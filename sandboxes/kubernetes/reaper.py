@@ -12,9 +12,17 @@ from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from records.errors import SynthError
+from sandboxes.kubernetes.api.answers import CONFLICT, ApiError
 from sandboxes.kubernetes.api.connection import ApiObject, Connection
 from sandboxes.kubernetes.cluster import Cluster
-from sandboxes.kubernetes.names import LINGER, SANDBOX, Folders, annotation, lease_name
+from sandboxes.kubernetes.names import (
+    LINGER,
+    SANDBOX,
+    Folders,
+    annotation,
+    lease_name,
+    seconds_in,
+)
 from sandboxes.kubernetes.names import selecting as selected
 from sandboxes.kubernetes.owners import OtherOwners, Owner
 from sandboxes.kubernetes.states import PodState, pod_state
@@ -86,29 +94,44 @@ async def remove_pools(
 
 
 async def remove_sandboxes(who: Reaper, owner: str) -> tuple[int, int]:
-    """How many were removed, and how many may still be adopted."""
-    folder = who.folders.claims if who.cluster.claims else who.folders.pods
-    silent_s, over, left = who.others.silent_s(owner), [], 0
-    async for item, _ in who.connection.listed(folder, selected(owner=owner, sandbox="")):
-        if not item or "deletionTimestamp" in item["metadata"]:
-            continue
-        if silent_s < float(annotation(item, LINGER) or 0):
-            left += 1
-        else:
-            over.append((f"{folder}/{item['metadata']['name']}", item["metadata"]["uid"]))
-    for batch in batched(over, AT_ONCE):
-        await asyncio.gather(
-            *(
-                who.connection.delete(
-                    path, preconditions={"uid": uid}, propagationPolicy="Background"
-                )
-                for path, uid in batch
-            )
+    """How many were removed, and how many may still be adopted. An owner may have had plain Pods
+    where others have claims."""
+    folders = [who.folders.pods]
+    if who.cluster.claims:
+        folders.append(who.folders.claims)
+    silent_s, removed, left = who.others.silent_s(owner), 0, 0
+    for folder in folders:
+        over: list[ApiObject] = []
+        async for item, _ in who.connection.listed(folder, selected(owner=owner, sandbox="")):
+            if not item or "deletionTimestamp" in item["metadata"]:
+                continue
+            if silent_s < seconds_in(annotation(item, LINGER)):
+                left += 1
+            else:
+                over.append(item["metadata"])
+        done = 0
+        for batch in batched(over, AT_ONCE):
+            done += sum(await asyncio.gather(*(removes(who, folder, each) for each in batch)))
+        removed, left = removed + done, left + len(over) - done
+    return removed, left
+
+
+async def removes(who: Reaper, folder: str, metadata: ApiObject) -> bool:
+    """Remove a sandbox as it was listed. False where somebody has changed it since, as who adopts
+    it does: the next round looks again."""
+    version = {name: metadata[name] for name in ("uid", "resourceVersion")}
+    try:
+        await who.connection.delete(
+            f"{folder}/{metadata['name']}", preconditions=version, propagationPolicy="Background"
         )
-    return len(over), left
+    except ApiError as error:
+        if error.code != CONFLICT:
+            raise
+        return False
+    return True
 
 
-def batched(items: list[tuple[str, str]], size: int) -> Iterator[list[tuple[str, str]]]:
+def batched(items: list[ApiObject], size: int) -> Iterator[list[ApiObject]]:
     for start in range(0, len(items), size):
         yield items[start : start + size]
 

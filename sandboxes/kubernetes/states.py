@@ -6,13 +6,12 @@ from typing import NamedTuple
 from sandboxes.kubernetes import causes
 from sandboxes.kubernetes.api.connection import ApiObject
 from sandboxes.kubernetes.causes import FILL, SANDBOX, STREAM, EndCause
-from sandboxes.kubernetes.names import LINGER, OWNER, POOL, annotation, label
+from sandboxes.kubernetes.names import POOL, label
 
 
 class PodState(NamedTuple):
     name: str
     uid: str
-    owner: str
     pool: str
     node: str
     runs: bool
@@ -22,7 +21,6 @@ class PodState(NamedTuple):
     over: EndCause | None
     hopeless: EndCause | None
     unschedulable: str | None
-    deleted: bool
 
 
 def running(statuses: list[ApiObject] | None, name: str) -> bool:
@@ -47,7 +45,6 @@ def pod_state(pod: ApiObject) -> tuple[str, PodState]:
         name=metadata["name"],
         uid=metadata["uid"],
         # the same texts in thousands of objects
-        owner=sys.intern(label(pod, OWNER) or ""),
         pool=sys.intern(label(pod, POOL) or ""),
         node=sys.intern(pod["spec"].get("nodeName") or ""),
         runs=running(both, SANDBOX) and running(both, STREAM),
@@ -55,13 +52,10 @@ def pod_state(pod: ApiObject) -> tuple[str, PodState]:
         over=causes.ended(pod),
         hopeless=causes.hopeless(pod),
         unschedulable=causes.unschedulable(pod),
-        deleted="deletionTimestamp" in metadata,
     )
 
 
 class ClaimState(NamedTuple):
-    uid: str
-    owner: str
     ready: bool
     sandbox: str | None
     """The Sandbox that it got."""
@@ -69,7 +63,6 @@ class ClaimState(NamedTuple):
     """The reason and message of a claim that is not ready."""
     refused: bool
     """Whether it never will be."""
-    linger_s: float
     deleted: bool
 
 
@@ -86,12 +79,9 @@ def claim_state(claim: ApiObject) -> tuple[str, ClaimState]:
     reason = ready.get("reason") or ""
     problem = f"{reason}: {ready.get('message') or ''}" if ready.get("status") == "False" else None
     return metadata["name"], ClaimState(
-        uid=metadata["uid"],
-        owner=sys.intern(label(claim, OWNER) or ""),
         ready=ready.get("status") == "True",
         sandbox=(status.get("sandbox") or {}).get("name"),
         problem=problem,
         refused=problem is not None and reason in HOPELESS,
-        linger_s=float(annotation(claim, LINGER) or 0),
         deleted="deletionTimestamp" in metadata,
     )

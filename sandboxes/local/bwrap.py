@@ -18,29 +18,12 @@ from records.errors import ConfigError
 from sandboxes.core import clock, python_env
 from sandboxes.core.agent_code import agent_bytecode
 from sandboxes.core.network import network_files
-from sandboxes.core.template import BASE_ENV, PROGRAM_ID, WORKSPACE, SandboxTemplate
+from sandboxes.core.template import BASE_ENV, BASE_ETC, PROGRAM_ID, WORKSPACE, SandboxTemplate
 from sandboxes.local.protections import NOTHING, Protection
 
 AGENT_FILE = "/opt/agent.pyc"
 
-ETC = {
-    "/etc/passwd": f"""root:x:0:0:root:/:/bin/sh
-agent:x:{PROGRAM_ID}:{PROGRAM_ID}:agent:/tmp:/bin/sh
-nobody:x:65534:65534:nobody:/:/bin/sh
-""",
-    "/etc/group": f"root:x:0:\nagent:x:{PROGRAM_ID}:\nnogroup:x:65534:\n",
-    # the workspace belongs to root where root mounts it, which git would call dubious
-    "/etc/gitconfig": """[init]
-defaultBranch = main
-[safe]
-directory = *
-[gc]
-auto = 0
-[maintenance]
-auto = false
-""",
-    "/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
-}
+ETC = BASE_ETC | {"/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n"}
 """Our own, so that names resolve and nothing of the host's users or network is told."""
 
 NAMESPACES = {

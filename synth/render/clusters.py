@@ -18,6 +18,7 @@ WORDS = {
     "streams": (CLAIMS, "streams opened"),
     "over_program": (CLAIMS, "ended by the program inside, and scored"),
     "waited_unschedulable": (WAITS, "claims that waited for a node"),
+    "waited_quota": (WAITS, "Pods that waited for a quota"),
     "api_throttled": (WAITS, "requests that the API server throttled (429)"),
     "duplicate_claims": (FAILURES, "claims that got another one's Pod"),
     "fill_failed": (FAILURES, "Pods that could not be filled at once"),

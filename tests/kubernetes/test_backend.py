@@ -71,7 +71,7 @@ def test_pools_are_kept_for_so_many_templates(stage: Stage) -> None:
             session = (await made.held()).session
 
             def pools() -> set[str]:
-                return {s.pool for s in session.pods.objects.values() if not s.deleted}
+                return {s.pool for s in session.pods.objects.values() if s.over is None}
 
             await until(lambda: len(pools()) <= 2)
 

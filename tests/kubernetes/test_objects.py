@@ -20,7 +20,7 @@ from sandboxes.core.agent.frames import VERSION
 from sandboxes.core.agent.stream import Ledger
 from sandboxes.core.template import Bind, Limits, SandboxTemplate
 from sandboxes.kubernetes import filling, manifests
-from sandboxes.kubernetes.cluster import Cluster, denies_all
+from sandboxes.kubernetes.cluster import Cluster, denies_all, opens
 from sandboxes.kubernetes.filling import Filling, Mount
 from sandboxes.kubernetes.manifests import PodMaker
 from sandboxes.kubernetes.names import OWNER
@@ -51,7 +51,9 @@ SETTINGS = {
     ),
 }  # fmt: skip
 
-FILLING = Filling("0" * 16, (Mount("/opt/env", "whole/0"), Mount("/etc/x", "whole/1")), Path(), 99)
+FILLING = Filling(
+    "0" * 16, (Mount("/opt/env", "whole/0"), Mount("/etc/x", "whole/1")), Path(), 99, 2
+)
 
 
 def pod(template: SandboxTemplate, settings: KubernetesSettings, some: Filling | None) -> Any:
@@ -151,6 +153,23 @@ POLICIES = [
 @pytest.mark.parametrize(("spec", "closed"), POLICIES)
 def test_a_wall_has_no_door(spec: Any, closed: bool) -> None:
     assert denies_all({"spec": spec}) is closed
+
+
+ANY = {"policyTypes": ["Ingress", "Egress"], "egress": [{}]}
+OTHERS = {"matchExpressions": [{"key": OWNER, "operator": "DoesNotExist"}]}
+OPENING = [
+    (ANY | {"podSelector": {}}, True),
+    (ANY | {"podSelector": {"matchExpressions": [{"key": OWNER, "operator": "Exists"}]}}, True),
+    (ANY | {"podSelector": {"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}}, True),
+    (ANY | {"podSelector": OTHERS}, False),
+    (ANY | {"podSelector": {"matchLabels": {"synth.dev/egress": "true"}}}, False),
+    ({"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}, False),
+]
+
+
+@pytest.mark.parametrize(("spec", "opened"), OPENING)
+def test_a_door_beside_the_wall_is_seen(spec: Any, opened: bool) -> None:
+    assert opens({"spec": spec}) is opened
 
 
 def hello(token: object) -> dict[str, Any]:

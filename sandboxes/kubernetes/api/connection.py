@@ -6,6 +6,7 @@ renewal.
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import random
@@ -65,30 +66,36 @@ class Connection:
 
     async def ask(
         self, method: str, path: str, query: Mapping[str, Any] | None = None, body: Any = None,
-        *, content: str = "application/json", patience_s: float = PATIENCE_S,
+        *, content: str = "application/json", patience_s: float = PATIENCE_S, at_once: bool = False,
     ) -> ApiObject:  # fmt: skip
         """The answer as JSON. A server that is not there, is about to be, or throttles is asked
-        again for `patience_s`; every other refusal is raised at once (see `answers`)."""
+        again for `patience_s`; every other refusal is raised at once (see `answers`). `at_once`:
+        it waits behind no other request of ours."""
         loop = asyncio.get_running_loop()
         end, attempt, asked = loop.time() + patience_s, 0, f"{method} {path}"
+        renewed = False
         while True:
             wait = random.uniform(0.5, 1.0) * min(LONGEST_WAIT_S, FIRST_WAIT_S * 2**attempt)
             try:
-                code, data, headers = await self._once(method, path, query, body, content)
+                code, data, headers = await self._once(method, path, query, body, content, at_once)
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 self.counts["api_unreached"] += 1
                 problem = ApiError(0, f"no API server answers at {self.server}: {error!r:.200}")
             else:
                 if code < 400:
-                    return json.loads(data) if data else {}
-                problem = refusal(code, data, asked)
+                    with contextlib.suppress(ValueError):
+                        return json.loads(data) if data else {}
+                    problem = ApiError(code, f"{asked}: the answer is no JSON: {data[:200]!r}")
+                else:
+                    problem = refusal(code, data, asked)
                 if code == THROTTLED:
                     self.counts["api_throttled"] += 1
                     wait = max(retry_after(headers), wait)
                     self.bucket.close_for(wait)
-                elif code == UNAUTHORIZED and attempt == 0:
-                    await self._login.again(self.client.configuration)  # a token that ran out
-                elif code < 500:
+                elif code == UNAUTHORIZED and not renewed:
+                    renewed = True
+                    await self.log_in()
+                elif 400 <= code < 500:
                     raise problem
                 else:
                     self.counts["api_errors"] += 1
@@ -97,10 +104,15 @@ class Connection:
                 raise problem
             await asyncio.sleep(wait)
 
+    async def log_in(self) -> None:
+        """Again, with a new token: the one that we had may have run out."""
+        await self._login.again(self.client.configuration)
+
     async def _once(
-        self, method: str, path: str, query: Mapping[str, Any] | None, body: Any, content: str
-    ) -> tuple[int, bytes, Mapping[str, str]]:
-        async with self._slots:
+        self, method: str, path: str, query: Mapping[str, Any] | None, body: Any, content: str,
+        at_once: bool,
+    ) -> tuple[int, bytes, Mapping[str, str]]:  # fmt: skip
+        async with contextlib.nullcontext() if at_once else self._slots:
             response = await self.open(method, path, query, body, content=content)
             async with response:
                 return response.status, await response.read(), response.headers
@@ -145,11 +157,13 @@ class Connection:
                 raise
             return found
 
-    async def patch(self, path: str, changes: Any, *, content: str = MERGE) -> ApiObject | None:
+    async def patch(
+        self, path: str, changes: Any, *, content: str = MERGE, at_once: bool = False
+    ) -> ApiObject | None:
         """The object as it is then; None where it is gone. ApiError with code 409 where a version
         that the changes name is not the present one."""
         try:
-            return await self.ask("PATCH", path, body=changes, content=content)
+            return await self.ask("PATCH", path, body=changes, content=content, at_once=at_once)
         except ApiError as error:
             if error.code == NOT_FOUND:
                 return None

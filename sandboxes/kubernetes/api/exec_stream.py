@@ -196,8 +196,10 @@ async def opened(
                 server_hostname=settings.tls_server_name,
             )  # fmt: skip
     except aiohttp.WSServerHandshakeError as error:
-        if error.status in (UNAUTHORIZED, 403):
+        if error.status == 403:
             raise refusal(error.status, b"", f"exec in Pod {pod}") from error
+        if error.status == UNAUTHORIZED:
+            await connection.log_in()
         raise OSError(f"exec in Pod {pod}: the API server answers {error.status}") from error
     except (aiohttp.ClientError, TimeoutError) as error:
         raise OSError(f"exec in Pod {pod}: {error!r:.200}") from error

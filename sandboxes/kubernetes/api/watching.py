@@ -30,6 +30,9 @@ WATCH_S = 300
 SILENT_S = WATCH_S + 30.0
 AGAIN_S, LONGEST_AGAIN_S = 0.1, 5.0
 
+UNREADABLE = (ValueError, KeyError, TypeError)
+"""What reading an event raises that was cut off, is too long for a line, or is none."""
+
 
 class WatchedObjects(Generic[T]):
     """The objects of one folder of the API that a query selects. `run` keeps them."""
@@ -69,7 +72,7 @@ class WatchedObjects(Generic[T]):
                 async for seen in self._watch():
                     self._version, failures = seen, 0
                 self.counts["resumed"] += 1
-            except (aiohttp.ClientError, OSError, TimeoutError, SynthError) as error:
+            except (aiohttp.ClientError, OSError, SynthError, *UNREADABLE) as error:
                 if isinstance(error, ConfigError) and not self._listed.is_set():
                     raise
                 if isinstance(error, ApiError) and error.code == GONE:
@@ -77,6 +80,8 @@ class WatchedObjects(Generic[T]):
                     self._version = ""
                 else:
                     self.counts["broken"] += 1
+                    if isinstance(error, UNREADABLE):
+                        self._version = ""  # the same event would come again
                 log.info("a watch of %s broke: %r", self._folder, error)
                 await asyncio.sleep(min(LONGEST_AGAIN_S, AGAIN_S * 2**failures))
                 failures += 1

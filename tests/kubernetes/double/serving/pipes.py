@@ -13,42 +13,26 @@ import socket
 import subprocess
 import sys
 
+from tests.kubernetes.double.serving.halves import Half
+
 DROP = b"drop"
 MOST_BYTES = 1 << 17
 
 
-class Half(asyncio.Protocol):
-    """One side: what it receives the other side sends."""
+class HandedHalf(Half):
+    """One that was handed to this process."""
 
-    open: set["Half"] = set()  # noqa: RUF012  # of the process
-
-    def __init__(self) -> None:
-        self.other: Half | None = None
-        self.transport: asyncio.Transport | None = None
+    open: set["HandedHalf"] = set()  # noqa: RUF012  # of the process
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-        transport.pause_reading()  # until there is another side
-        Half.open.add(self)
-
-    def data_received(self, data: bytes) -> None:
-        if self.other is not None and self.other.transport is not None:
-            self.other.transport.write(data)
-
-    def pause_writing(self) -> None:
-        if self.other is not None and self.other.transport is not None:
-            self.other.transport.pause_reading()
-
-    def resume_writing(self) -> None:
-        other = self.other
-        if other is not None and other.transport is not None and not other.transport.is_closing():
-            other.transport.resume_reading()
+        super().connection_made(transport)
+        assert self.transport is not None
+        self.transport.pause_reading()  # until there is another side
+        HandedHalf.open.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        Half.open.discard(self)
-        if self.other is not None and self.other.transport is not None:
-            self.other.transport.close()
+        HandedHalf.open.discard(self)
+        super().connection_lost(exc)
 
 
 async def joined(sockets: list[socket.socket], owed: bytes) -> None:
@@ -57,7 +41,7 @@ async def joined(sockets: list[socket.socket], owed: bytes) -> None:
     halves = []
     for each in sockets:
         each.setblocking(False)
-        _, half = await loop.create_connection(Half, sock=each)
+        _, half = await loop.create_connection(HandedHalf, sock=each)
         halves.append(half)
     client, node = halves
     client.other, node.other = node, client
@@ -85,7 +69,7 @@ async def serve(control: socket.socket) -> None:
             loop.remove_reader(control)
             ended.set_result(None)
         elif data == DROP:
-            for half in list(Half.open):
+            for half in list(HandedHalf.open):
                 if half.transport is not None:
                     half.transport.abort()
         else:

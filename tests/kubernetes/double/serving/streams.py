@@ -15,6 +15,7 @@ from tests.kubernetes.double.cluster import Cluster
 from tests.kubernetes.double.errors import ApiError, ApiObject
 from tests.kubernetes.double.kinds import NODES, PODS, Kind
 from tests.kubernetes.double.rules.pods import CONTAINERS
+from tests.kubernetes.double.serving.halves import Half
 from tests.kubernetes.double.serving.pipes import Pipes
 from tests.kubernetes.double.serving.requests import Asked
 
@@ -25,38 +26,15 @@ _HEAD_BYTES = 64 * 1024
 _HOP_BY_HOP = {"host", "connection", "upgrade", "authorization", "content-length"}
 
 
-class _Half(asyncio.Protocol):
-    """One side of a joined connection: what it receives the other side sends."""
+class _Half(Half):
+    """One that is joined here, and says when it ends."""
 
-    def __init__(self, streams: "Streams") -> None:
-        self._streams = streams
-        self.transport: asyncio.Transport | None = None
-        self.other: _Half | None = None
+    def __init__(self) -> None:
+        super().__init__()
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        if self.other is not None and self.other.transport is not None:
-            self.other.transport.write(data)
-
-    def eof_received(self) -> bool:
-        return False
-
-    def pause_writing(self) -> None:
-        if self.other is not None and self.other.transport is not None:
-            self.other.transport.pause_reading()
-
-    def resume_writing(self) -> None:
-        other = self.other
-        if other is not None and other.transport is not None and not other.transport.is_closing():
-            other.transport.resume_reading()
-
     def connection_lost(self, exc: Exception | None) -> None:
-        if self.other is not None and self.other.transport is not None:
-            self.other.transport.close()  # after what is still to be written
+        super().connection_lost(exc)
         if not self.ended.done():
             self.ended.set_result(None)
 
@@ -149,7 +127,7 @@ class Streams:
         ]
         loop = asyncio.get_running_loop()
         try:
-            reader = _Answer(self)
+            reader = _Answer()
             await loop.create_connection(lambda: reader, host, port)
         except OSError as e:
             raise errors.internal(f"error dialing backend: {e}") from e
@@ -169,7 +147,7 @@ class Streams:
             assert isinstance(former, asyncio.Protocol)
             loop.call_soon(former.connection_lost, None)
             raise asyncio.CancelledError
-        ours_half = _Half(self)
+        ours_half = _Half()
         ours_half.transport = client
         ours_half.other, reader.other = reader, ours_half
         client.set_protocol(ours_half)
@@ -209,8 +187,8 @@ class Streams:
 class _Answer(_Half):
     """The kubelet's side: first the head of its answer, then a half like the other."""
 
-    def __init__(self, streams: Streams) -> None:
-        super().__init__(streams)
+    def __init__(self) -> None:
+        super().__init__()
         self.head: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._received = b""
 
