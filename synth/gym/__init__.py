@@ -1,0 +1,1 @@
+"""Environments with verifiable rewards, for reinforcement learning."""

@@ -1,0 +1,1 @@
+"""What every environment has: its tasks, an episode of one, a reward with its parts."""

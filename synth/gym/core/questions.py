@@ -1,0 +1,59 @@
+"""Tasks of one question and one answer, checked by a function: the shortest environment."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from synth.gym.core.environment import GymStep, GymTask, Reward, checked
+from synth.llm.wire.request import Message
+
+
+class Questions(ABC):
+    """An environment of questions: a subclass says which there are and what an answer is worth."""
+
+    family: str
+    system = "You are a helpful assistant."
+
+    @abstractmethod
+    def tasks(self) -> Sequence[GymTask]: ...
+
+    @abstractmethod
+    def question(self, task: GymTask) -> str:
+        """What the user asks."""
+
+    @abstractmethod
+    def reward(self, task: GymTask, answer: str) -> Reward:
+        """What the answer is worth, of the text alone: any text may come, the empty one too."""
+
+    async def begin(self, task: GymTask, seed: int) -> "Question":
+        del seed  # nothing is drawn in an episode of one answer
+        return Question(self, task)
+
+    async def close(self) -> None:
+        """Stop what runs for all episodes; by itself nothing does."""
+        return
+
+
+class Question:
+    """One question being answered (`synth.gym.core.environment.GymEpisode`)."""
+
+    tools: Sequence[Mapping[str, Any]] = ()
+
+    def __init__(self, environment: Questions, task: GymTask) -> None:
+        self._environment, self._task = environment, task
+        self._over = False
+        self.messages: list[Message] = [
+            {"role": "system", "content": environment.system},
+            {"role": "user", "content": environment.question(task)},
+        ]
+
+    async def step(self, action: Message) -> GymStep:
+        if self._over:
+            raise ValueError(f"the episode of {self._task.task_id} has ended")
+        self._over = True
+        self.messages.append(action)
+        answer = str(action.get("content") or "")
+        return GymStep([], done=True, reward=checked(self._environment.reward(self._task, answer)))
+
+    async def close(self) -> None:
+        """Nothing runs."""
