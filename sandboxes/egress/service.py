@@ -157,10 +157,11 @@ def refuse(writer: asyncio.StreamWriter, status: int, why: str) -> None:
 def keep_asking(writer: asyncio.StreamWriter) -> None:
     """Notice a peer that is gone without a word."""
     own = writer.get_extra_info("socket")
-    own.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    own.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, IDLE_S)
-    own.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, PROBE_S)
-    own.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, PROBES)
+    with contextlib.suppress(OSError):  # it is gone already, as reading from it will show
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        own.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, IDLE_S)
+        own.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, PROBE_S)
+        own.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, PROBES)
 
 
 def written(one: Destination) -> str:

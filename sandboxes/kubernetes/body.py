@@ -82,8 +82,7 @@ class KubernetesBody(BareBody):
 
     async def connect(self) -> Streams:
         session = self._session
-        if session.over is not None:
-            raise InfrastructureError("session", f"the sandbox ended: {session.over}")
+        session.check()
         if self.ended() and not await self._taken_away():
             raise await self.cause()
         if self._failures:

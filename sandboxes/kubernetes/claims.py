@@ -102,6 +102,7 @@ class Claims:
         begun, warned = loop.time(), False
         while True:
             found = await claims.until(name, settled, within_s=LOOK_S)
+            session.check()
             if found is not None:
                 if found.ready and found.sandbox and not found.deleted:
                     return found.sandbox

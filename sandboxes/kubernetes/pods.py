@@ -105,6 +105,7 @@ class PlainPods:
         begun, warned = loop.time(), False
         while True:
             found = await session.pods.until(name, settled_pod, within_s=LOOK_S)
+            session.check()
             state = found or session.pods.objects.get(name)
             if problem := trouble(state):
                 raise InfrastructureError(problem.reason, problem.detail)

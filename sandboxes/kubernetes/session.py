@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 from records.errors import ConfigError, SynthError, TransientError
+from sandboxes.core.body import InfrastructureError
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.kubernetes import cluster as clusters
 from sandboxes.kubernetes import manifests, owners, reaper
@@ -98,6 +99,12 @@ class Session:
         self._watches: dict[WatchedObjects[PodState], asyncio.Task[None]] = {}
         self.keeper: asyncio.Task[None] | None = None
         self.pods.tell(self._pod_changed)
+
+    def check(self) -> None:
+        """InfrastructureError once it is over: its watches show nothing new then, and its sandboxes
+        are nobody's."""
+        if self.over is not None:
+            raise InfrastructureError("session", f"the sandbox ended: {self.over}")
 
     def next_name(self) -> str:
         return f"synth-{self.owner.name}-{next(self._numbers)}"

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from sandboxes.core.body import InfrastructureError
 from sandboxes.kubernetes import session
 from sandboxes.kubernetes.backend import KubernetesBackend
-from tests.kubernetes.faults import TEMPLATE, backend, fault
+from tests.kubernetes.faults import TEMPLATE, backend, fault, until
 from tests.kubernetes.leaks import nothing_left
 from tests.kubernetes.staging import Stage
 
@@ -98,6 +99,19 @@ def test_removals_that_hang_or_come_late_hold_no_session_and_leave_nothing(
 
     owner = asyncio.run(go())
     asyncio.run(nothing_left(stage, owner))
+
+
+def test_who_waits_for_a_sandbox_is_told_that_there_will_be_none(stage: Stage) -> None:
+    async def go() -> None:
+        made = KubernetesBackend(stage.simulated(node_selector={"there": "is-none"}))
+        waiting = asyncio.create_task(made.create(TEMPLATE))
+        await until(lambda: made.counted()["waited_unschedulable"] > 0)
+        await made.close()
+        with pytest.raises(InfrastructureError, match="session with the cluster has ended"):
+            async with asyncio.timeout(stage.simulated().ready_s / 4):
+                await waiting
+
+    asyncio.run(go())
 
 
 def test_one_that_was_left_to_be_adopted_outlives_a_late_end(

@@ -142,6 +142,9 @@ def test_nothing_gets_in_or_out_of_any_pod_but_by_the_proxy() -> None:
     assert proxy["podSelector"] == {"matchLabels": PROXY}
     [called] = proxy["ingress"]
     assert called["from"] == [{"podSelector": {"matchLabels": MAY_LEAVE}}]
+    for rule in proxy["egress"]:
+        if any("ipBlock" in block for block in rule["to"]):
+            assert rule["ports"] == [{"protocol": "TCP"}]
     blocks = [
         block["ipBlock"] for rule in proxy["egress"] for block in rule["to"] if "ipBlock" in block
     ]

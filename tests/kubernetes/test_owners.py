@@ -4,9 +4,7 @@ On a double in the test's own event loop, where no Pod runs; each asks over a re
 """
 
 import asyncio
-import gc
-import weakref
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import permutations
@@ -15,43 +13,16 @@ from typing import Any
 
 import pytest
 
-from records.errors import ConfigError, TransientError
-from sandboxes.core.body import BackpressureError
-from sandboxes.core.template import SandboxTemplate
-from sandboxes.kubernetes import manifests, reaper, session
-from sandboxes.kubernetes.api import connection as connections
-from sandboxes.kubernetes.api import exec_stream
-from sandboxes.kubernetes.api.answers import ApiError
+from records.errors import TransientError
+from sandboxes.kubernetes import manifests, reaper
 from sandboxes.kubernetes.api.connection import ApiObject, Connection
-from sandboxes.kubernetes.cluster import Cluster
-from sandboxes.kubernetes.manifests import PodMaker
 from sandboxes.kubernetes.names import DEAD, LINGER, OWNER, SANDBOX, Folders, label, lease_name
 from sandboxes.kubernetes.owners import OtherOwners, Owner
-from sandboxes.kubernetes.settings import KubernetesSettings
-from tests.kubernetes.double.kubeconfig import write_kubeconfig
-from tests.kubernetes.doubled import PODS, Asking, a_pod, doubled
+from tests.kubernetes.connecting import FOLDERS, connected, owner
+from tests.kubernetes.doubled import a_pod
 from tests.kubernetes.staging import crds
 
-FOLDERS = Folders("default")
 FORMER, NEW, THIRD, DYING = "a" * 12, "b" * 12, "c" * 12, "d" * 12
-
-
-@asynccontextmanager
-async def connected(folder: Path, **settings: Any) -> AsyncIterator[tuple[Asking, Connection]]:
-    async with doubled(**settings) as ask:
-        write_kubeconfig(folder / "kubeconfig", ask.url)
-        made = await connections.opened(
-            kubeconfig=str(folder / "kubeconfig"), context=None, creations_per_s=1000, burst=1000
-        )
-        try:
-            yield ask, made
-        finally:
-            await made.close()
-
-
-def owner(connection: Connection, name: str) -> Owner:
-    metadata = {"name": lease_name(name), "uid": f"uid-{name}", "labels": {OWNER: name}}
-    return Owner(connection, FOLDERS, {"metadata": metadata})
 
 
 class Turns:
@@ -322,80 +293,5 @@ def test_what_goes_wrong_with_one_dead_owner_costs_the_next_nothing(tmp_path: Pa
             assert await reaper.reap(who) == (1, 0)
             assert await names(connection, FOLDERS.leases) == {lease_name(FORMER)}
             assert await reaper.reap(who) == (1, 0)
-
-    asyncio.run(go())
-
-
-def asked_of(connection: Connection) -> list[Callable[[], Coroutine[Any, Any, Any]]]:
-    return [
-        lambda: connection.get(PODS),
-        lambda: connection.create(FOLDERS.pods, a_pod(), paced=True),
-        lambda: connection.patch(f"{PODS}/p", {}),
-        lambda: connection.delete(f"{PODS}/p"),
-    ]
-
-
-def test_a_closed_connection_says_so_to_whoever_asks_or_waits(tmp_path: Path) -> None:
-    async def go() -> None:
-        async with connected(tmp_path) as (ask, connection):
-            await connection.get(PODS)
-            await ask.fault(kind="hang", count=None)
-            waiting = [asyncio.create_task(each()) for each in asked_of(connection)]
-            await asyncio.sleep(0.2)
-            await connection.close()
-            for found in await asyncio.gather(*waiting, return_exceptions=True):
-                assert isinstance(found, ApiError), found
-            for each in asked_of(connection):
-                with pytest.raises(ApiError, match="closed"):
-                    await each()
-            with pytest.raises(OSError, match="closed"):
-                await exec_stream.opened(connection, PODS, "p", "sandbox", ["true"])
-
-    asyncio.run(go())
-
-
-def test_a_server_cannot_keep_creations_waiting_for_longer_than_they_have(tmp_path: Path) -> None:
-    async def go() -> None:
-        async with connected(tmp_path) as (ask, connection):
-            await ask.fault(kind="status", code=429, retry_after_s=10**6, count=1)
-            with pytest.raises(BackpressureError):
-                await connection.ask("GET", PODS, patience_s=0.3)
-            async with asyncio.timeout(20):
-                await connection.create(FOLDERS.pods, a_pod(), paced=True)
-
-    asyncio.run(go())
-
-
-def test_a_session_keeps_no_template_that_it_was_asked_for(tmp_path: Path) -> None:
-    """Some hold whole files, and a run asks for thousands."""
-
-    async def go() -> None:
-        async with connected(tmp_path) as (_, connection):
-            settings = KubernetesSettings()
-            cluster = Cluster("https://cluster", "v1.33.1", True, "gvisor", "runsc")
-            maker = PodMaker(settings, cluster, "synth-agent-0123456789abcdef")
-            me = owner(connection, NEW)
-            held = session.Session(settings, connection, FOLDERS, cluster, me, maker)
-            order = await held.order(SandboxTemplate(files={"/opt/x/y": "z"}))
-            template = weakref.ref(order.template)
-            del order
-            gc.collect()
-            assert template() is None
-
-    asyncio.run(go())
-
-
-def test_an_agent_that_somebody_has_changed_is_not_run(tmp_path: Path) -> None:
-    async def go() -> None:
-        async with connected(tmp_path) as (_, connection):
-            made = manifests.agent_config_map()
-            name = await session.agent_map(connection, FOLDERS)
-            assert name == await session.agent_map(connection, FOLDERS)
-            path = f"{FOLDERS.config_maps}/{name}"
-            await connection.delete(path)
-            other = {**made["data"], manifests.AGENT_FILE: "print('mine')"}
-            await connection.create(FOLDERS.config_maps, made | {"data": other})
-            with pytest.raises(ConfigError, match=f"kubectl delete configmap {name}"):
-                await session.agent_map(connection, FOLDERS)
 
     asyncio.run(go())
