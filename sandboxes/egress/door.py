@@ -59,27 +59,23 @@ class EgressDoor:
     def enter(self, peer: str) -> str | None:
         """None where a connection of this peer is let in, which then has to `leave`; else what to
         tell it."""
-        if self._inside[peer] >= self._most_of_peer:
+        inside = self._inside.get(peer, 0)
+        if inside >= self._most_of_peer:
             why = f"one address may have {self._most_of_peer} connections at once"
             self.refused(TOO_MANY_OF_PEER, peer, why)
             return why
         if self._open >= self._most:
             why = f"the egress proxy has {self._most} connections, which is all that it takes"
-            self._forget(peer)
             self.refused(TOO_MANY, peer, why)
             return why
-        self._inside[peer] += 1
+        self._inside[peer] = inside + 1
         self._open += 1
         return None
 
     def leave(self, peer: str) -> None:
         self._inside[peer] -= 1
         self._open -= 1
-        self._forget(peer)
-
-    def _forget(self, peer: str) -> None:
-        """Addresses are many: one without a connection is not kept."""
-        if not self._inside[peer]:
+        if not self._inside[peer]:  # addresses are many
             del self._inside[peer]
 
     def refused(self, reason: str, peer: str, why: str) -> None:

@@ -42,7 +42,7 @@ def test_a_closed_connection_says_so_to_whoever_asks_or_waits(tmp_path: Path) ->
             await asyncio.sleep(0.2)
             await connection.close()
             for found in await asyncio.gather(*waiting, return_exceptions=True):
-                assert isinstance(found, ApiError), found
+                assert isinstance(found, ApiError), repr(found)
             for each in asked_of(connection):
                 with pytest.raises(ApiError, match="closed"):
                     await each()

@@ -45,6 +45,9 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
 PAGE = 500
 """Objects of a list that come at once."""
 
+CLOSED = (RuntimeError, AssertionError)
+"""What the client's library raises of a request that was on its way when it was closed."""
+
 MERGE, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
 
 
@@ -137,7 +140,7 @@ class Connection:
             answer = await self.client.rest_client.request(
                 method, url, headers=headers, body=body, _request_timeout=timeout
             )
-        except RuntimeError as error:  # as the client's library says that it was closed meanwhile
+        except CLOSED as error:
             if not self.closed:
                 raise
             why = f"{method} {path}: the connection to the API server was closed"

@@ -16,7 +16,7 @@ import aiohttp
 
 from sandboxes.core.body import Streams
 from sandboxes.kubernetes.api.answers import UNAUTHORIZED, refusal
-from sandboxes.kubernetes.api.connection import Connection
+from sandboxes.kubernetes.api.connection import CLOSED, Connection
 
 PROTOCOL = "v4.channel.k8s.io"
 STDIN, STDOUT, STDERR, STATUS = b"\0", 1, 2, 3
@@ -205,7 +205,7 @@ async def opened(
         raise OSError(f"exec in Pod {pod}: the API server answers {error.status}") from error
     except (aiohttp.ClientError, TimeoutError) as error:
         raise OSError(f"exec in Pod {pod}: {error!r:.200}") from error
-    except RuntimeError as error:  # as the client's library says that it was closed meanwhile
+    except CLOSED as error:
         if not connection.closed:
             raise
         raise OSError(f"exec in Pod {pod}: {error!r:.200}") from error
