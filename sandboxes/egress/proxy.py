@@ -43,6 +43,12 @@ CHUNK = 64 << 10
 AT_ONCE = 64
 """Connections of one server at the same time; further ones wait."""
 
+REASONS, OTHERS = 500, "for further reasons"
+"""Why connections were refused is counted by so many reasons, and the rest together: a program that
+asks for one host after another would else fill our memory."""
+
+WHY_CHARS = 500
+
 ENTRY = re.compile(
     r"(?P<host>[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?|\[[0-9a-f:]+\])"
     r"(?::(?P<port>[0-9]{1,5}))?(?:=(?P<address>[0-9a-f.:]+))?"
@@ -160,15 +166,11 @@ class Egress:
         await asyncio.gather(*self._serving, return_exceptions=True)
 
     async def _tunnel(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        async with asyncio.timeout(HEAD_S):
-            head = await reader.readuntil(b"\r\n\r\n")
         try:
-            wanted = request_of(head)
+            wanted = request_of(await head_of(reader))
             out_reader, out_writer = await self._connected(wanted.host, wanted.port)
         except RefusedError as error:
-            why = self._clean(str(error))
-            self.refusals[why] += 1
-            log.warning("server %s: a connection was refused: %s", self.name, why)
+            self._refused(self._clean(str(error)))
             said = f"{error}\n".encode()
             writer.write(b"HTTP/1.1 %d Refused\r\ncontent-type: text/plain\r\n" % error.status)
             writer.write(b"content-length: %d\r\nconnection: close\r\n\r\n" % len(said) + said)
@@ -181,6 +183,16 @@ class Egress:
             await both(copied(reader, out_writer), copied(out_reader, writer))
         finally:
             out_writer.close()
+
+    def _refused(self, why: str) -> None:
+        """Count it; said the first time, the tenth, the hundredth. The words may be a program's."""
+        why = "".join(c if c.isprintable() else "?" for c in why[:WHY_CHARS])
+        if why not in self.refusals and len(self.refusals) >= REASONS:
+            why = OTHERS
+        self.refusals[why] += 1
+        if str(self.refusals[why]).rstrip("0") == "1":
+            told = "server %s: a connection was refused (%d so far): %s"
+            log.warning(told, self.name, self.refusals[why], why)
 
     async def _connected(
         self, host: str, port: int
@@ -202,6 +214,16 @@ class Egress:
                 self.passed[f"{host}:{port}"] += 1
                 return found
         raise RefusedError(502, f"{host}:{port} cannot be reached")
+
+
+async def head_of(reader: asyncio.StreamReader) -> bytes:
+    """That of a request. RefusedError for one without an end, TimeoutError for one that does not
+    come."""
+    try:
+        async with asyncio.timeout(HEAD_S):
+            return await reader.readuntil(b"\r\n\r\n")
+    except asyncio.LimitOverrunError as error:
+        raise RefusedError(431, f"the request's head is longer than {MAX_HEAD} bytes") from error
 
 
 class Request(NamedTuple):
@@ -267,6 +289,9 @@ async def looked_up(host: str, known: Address | None, *, private: bool = False) 
 
 NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 GLOBAL_UNICAST = ipaddress.IPv6Network("2000::/3")
+HOSTS_OWN = ipaddress.IPv4Address("168.63.129.16")
+"""Public by its number, and on every machine of Azure the host that it runs on, which has the
+machine's settings and certificates."""
 
 
 def is_public(address: Address) -> bool:
@@ -277,7 +302,7 @@ def is_public(address: Address) -> bool:
         if inner := address.ipv4_mapped or address.sixtofour:
             return is_public(inner)
         return address.is_global and address in GLOBAL_UNICAST
-    return address.is_global and not address.is_multicast
+    return address.is_global and not address.is_multicast and address != HOSTS_OWN
 
 
 async def through(
@@ -313,11 +338,18 @@ async def copied(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
         writer.write_eof()
 
 
+HALF_OPEN_S = 600.0
+"""For one direction to go on after the other one has ended: a program that is gone looks as one
+that has asked and waits, and who answers may never end."""
+
+
 async def both(one: Awaitable[None], other: Awaitable[None]) -> None:
-    """Until both directions have ended, or one has broken."""
+    """Until both directions have ended, or one has broken. TimeoutError where one never ends."""
     tasks = [asyncio.ensure_future(one), asyncio.ensure_future(other)]
     try:
-        await asyncio.gather(*tasks)
+        done, going = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        async with asyncio.timeout(HALF_OPEN_S):
+            await asyncio.gather(*done, *going)
     finally:
         for task in tasks:
             task.cancel()

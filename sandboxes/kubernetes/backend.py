@@ -149,10 +149,7 @@ class KubernetesBackend:
         template = manifests.read_template(annotation(item, TEMPLATE))
         key, watched = reaper.key_of(item), begun.pods
         if label(item, OWNER) != begun.owner.name:
-            ours = {"labels": {OWNER: begun.owner.name}, "ownerReferences": begun.owner.references}
-            path = f"{placing.folder}/{name}"
-            if (await begun.connection.patch(path, {"metadata": ours})) is None:
-                raise TransientError(f"there is no sandbox {name!r}")
+            await begun.owner.take(f"{placing.folder}/{name}", item)
             if begun.claims is not None:
                 watched = await begun.watching(await self._pod_of(begun, key))
         state = await watched.until(key, lambda found: found, within_s=SHOWN_S)
@@ -204,9 +201,12 @@ class KubernetesBackend:
 
     async def destroy(self, name: str) -> None:
         begun, placing = await self.held()
-        if await self._found(begun, placing, name) is None:
+        if (found := await self._found(begun, placing, name)) is None:
             return
-        await placing.remove(name)
+        await begun.connection.delete(  # whoever owns it
+            f"{placing.folder}/{name}", preconditions={"uid": found["metadata"]["uid"]},
+            propagationPolicy="Background",
+        )  # fmt: skip
         loop = asyncio.get_running_loop()
         end = loop.time() + self.settings.gone_s
         while await self._found(begun, placing, name) is not None and loop.time() < end:  # noqa: ASYNC110  # it is not in our watch

@@ -33,7 +33,7 @@ class Placing(Protocol):
     @property
     def folder(self) -> str: ...
     def mine(self, name: str) -> bool: ...
-    async def remove(self, name: str) -> None: ...
+    async def remove(self, name: str) -> bool: ...
     async def let_go(self, name: str) -> None: ...
     async def renew(self, name: str) -> None: ...
     def forget(self, placed: Placed) -> None: ...
@@ -57,6 +57,7 @@ class KubernetesBody(BareBody):
         self._gone = self._closed = False
         self._failures = 0
         self._channel: FrameChannel | None = None
+        self._removal: asyncio.Future[bool | None] | None = None
         self.renewed = asyncio.get_running_loop().time()
         session.holders[placed.key] = self
         self.saw(self._watched.objects.get(placed.key))
@@ -81,8 +82,7 @@ class KubernetesBody(BareBody):
 
     async def connect(self) -> Streams:
         session = self._session
-        if session.over is not None:
-            raise InfrastructureError("session", f"the sandbox ended: {session.over}")
+        session.check()
         if self.ended() and not await self._taken_away():
             raise await self.cause()
         if self._failures:
@@ -127,21 +127,25 @@ class KubernetesBody(BareBody):
         return self._over.error if self._over is not None else InfrastructureError("silent", why)
 
     def end(self) -> None:
-        self._closed = True
-        self._session.background(self._remove())
+        self._removing()
 
-    async def _remove(self) -> bool:
-        """Whether it was ours to end: not once another owner has it."""
-        if await self._taken_away():
-            return False
-        await self._placing.remove(self.name)
-        return True
+    def _removing(self) -> asyncio.Future[bool | None]:
+        """Whether it was ours to end: not once another owner has it. None where that failed."""
+        self._closed = True
+        if self._removal is None:
+            removal = self._placing.remove(self.name)
+            self._removal = self._session.background(removal, removes=True)
+        return self._removal
 
     async def close(self) -> None:
+        """One that was left for others and whose session has ended is theirs, or the reaper's."""
         session, key = self._session, self._placed.key
-        self._closed = True
         try:
-            ours = await self._remove()
+            removal = self._removing()
+            await asyncio.wait([removal])
+            ours = None if removal.cancelled() else removal.result()
+            if ours is None and not session.connection.closed:
+                ours = await self._placing.remove(self.name)
             if ours and not self._gone and session.over is None:
                 gone = await self._watched.until(
                     key, lambda _: True if self._gone else None, within_s=session.settings.gone_s
@@ -181,7 +185,7 @@ class KubernetesBody(BareBody):
             if channel.refused:
                 self._session.counts["duplicate_claims"] += 1
                 self.given_up()
-                self._session.background(self._placing.let_go(self.name))
+                self._session.background(self._placing.let_go(self.name), removes=True)
                 raise InfrastructureError(
                     "duplicate_claim", f"Pod {self._placed.pod} belongs to somebody else: {error}"
                 ) from error

@@ -81,13 +81,13 @@ class Claims:
                 key = await self._granted(order, name)
                 state = await self._pod(key, name)
             except BaseException:
-                session.background(self.remove(name))
+                session.background(self.remove(name), removes=True)
                 raise
         finally:
             pool.waiting -= 1
         if (other := self._taken.get(state.uid)) is not None and other != name:
             session.counts["duplicate_claims"] += 1
-            session.background(self.let_go(name))
+            session.background(self.let_go(name), removes=True)
             raise InfrastructureError(
                 "duplicate_claim", f"claim {name} got Pod {state.name}, which claim {other} has"
             )
@@ -102,6 +102,7 @@ class Claims:
         begun, warned = loop.time(), False
         while True:
             found = await claims.until(name, settled, within_s=LOOK_S)
+            session.check()
             if found is not None:
                 if found.ready and found.sandbox and not found.deleted:
                     return found.sandbox
@@ -161,7 +162,7 @@ class Claims:
         spare = len(self._pools) - self._session.settings.warm_templates
         idle = [key for key, pool in self._pools.items() if not pool.waiting and pool.made.done()]
         for key in idle[: max(0, spare)]:
-            self._session.background(self._unmake(self._pools.pop(key).name))
+            self._session.background(self._unmake(self._pools.pop(key).name), removes=True)
 
     async def _unmake(self, name: str) -> None:
         folders = self._session.folders
@@ -176,11 +177,10 @@ class Claims:
         """Whether the watch shows it as this owner's."""
         return self._session.claims is not None and name in self._session.claims.objects
 
-    async def remove(self, name: str) -> None:
-        """The claim, and with it the Sandbox and the Pod that it got."""
-        await self._session.connection.delete(
-            f"{self.folder}/{name}", propagationPolicy="Background"
-        )
+    async def remove(self, name: str) -> bool:
+        """The claim, and with it the Sandbox and the Pod that it got. As `Owner.remove`."""
+        path = f"{self.folder}/{name}"
+        return await self._session.owner.remove(path, propagationPolicy="Background")
 
     async def let_go(self, name: str) -> None:
         """The claim alone: what it got is another one's."""

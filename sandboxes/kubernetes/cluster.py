@@ -5,11 +5,20 @@ stands between a program and the node's kernel is the RuntimeClass: gVisor or Ka
 then nothing runs that nobody trusts unless the settings say so.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from records.errors import ConfigError
 from sandboxes.kubernetes.api.connection import ApiObject, Connection
-from sandboxes.kubernetes.names import CORE, EXTENSIONS, OWNER, VERSION, Folders
+from sandboxes.kubernetes.names import (
+    CORE,
+    EXTENSIONS,
+    MANAGED,
+    OWNER,
+    POOL,
+    VERSION,
+    Folders,
+)
 from sandboxes.kubernetes.settings import KubernetesSettings
 
 GVISOR = ("runsc", "gvisor")
@@ -115,49 +124,67 @@ async def runtime(
     return (apart[0], found[apart[0]]) if apart else (None, None)
 
 
-async def walled(connection: Connection, folders: Folders) -> None:
+Labels = Mapping[str, str | None]
+"""Of a sandbox's Pod; None where it is there, and nobody knows its value before."""
+
+EVERY: Labels = {**MANAGED, OWNER: None, POOL: None}
+"""Those of every sandbox."""
+
+
+async def walled(connection: Connection, folders: Folders, settings: KubernetesSettings) -> None:
     """ConfigError unless a network policy keeps everything from sandboxes, and them from all, and
     no other one opens what it closes: what policies let through adds up."""
     policies = (await connection.ask("GET", folders.policies))["items"] or ()
     namespace = folders.policies.split("/")[-2]
-    if not any(map(denies_all, policies)):
+    labels = {**settings.labels, **EVERY}
+    if not any(denies_all(each, labels) for each in policies):
         raise ConfigError(
             f"no network policy of {namespace} keeps sandboxes from the network (one without "
             f"rules, of types Ingress and Egress, for all Pods or those with label {OWNER}); make "
             "it: kubectl apply -k deploy/kubernetes"
         )
-    if opening := [each["metadata"]["name"] for each in policies if opens(each)]:
+    if opening := [each["metadata"]["name"] for each in policies if opens(each, labels)]:
         raise ConfigError(
             f"network policies of {namespace} let sandboxes reach the network or be reached: "
             f"{', '.join(opening)}; remove them (kubectl -n {namespace} delete networkpolicy "
-            f"NAME), or keep their podSelector from Pods with label {OWNER}"
+            f"NAME), or keep their podSelector from Pods with the labels of every sandbox: "
+            f"{', '.join(labels)}"
         )
 
 
-def denies_all(policy: ApiObject) -> bool:
+def denies_all(policy: ApiObject, labels: Labels = EVERY) -> bool:
     """Whether it lets nothing in or out of any sandbox."""
     spec = policy["spec"]
     closed = not spec.get("ingress") and not spec.get("egress")
     both = set(spec.get("policyTypes") or ()) == {"Ingress", "Egress"}
-    return closed and both and selects_sandboxes(spec.get("podSelector") or {})
+    return closed and both and selects(spec.get("podSelector") or {}, labels)
 
 
-def opens(policy: ApiObject) -> bool:
+def opens(policy: ApiObject, labels: Labels = EVERY) -> bool:
     """Whether it lets something in or out of every sandbox. Those for sandboxes with further
     labels, as those of servers that declare hosts, are made for that."""
     spec = policy["spec"]
     opened = bool(spec.get("ingress") or spec.get("egress"))
-    return opened and selects_sandboxes(spec.get("podSelector") or {})
+    return opened and selects(spec.get("podSelector") or {}, labels)
 
 
-def selects_sandboxes(selector: ApiObject) -> bool:
-    """Whether it selects a Pod that has the labels of every sandbox alone, whoever owns it."""
-    return not selector.get("matchLabels") and all(
-        _holds(each["operator"], each["key"]) for each in selector.get("matchExpressions") or ()
+def selects(selector: ApiObject, labels: Labels) -> bool:
+    """Whether it selects a Pod that has these labels alone, whatever their values are that nobody
+    knows before."""
+    named: dict[str, str] = selector.get("matchLabels") or {}
+    return all(labels.get(key) == value for key, value in named.items()) and all(
+        _holds(each["operator"], each["key"], each.get("values") or (), labels)
+        for each in selector.get("matchExpressions") or ()
     )
 
 
-def _holds(operator: str, key: str) -> bool:
-    if operator in ("Exists", "DoesNotExist"):
-        return (key == OWNER) == (operator == "Exists")
-    return operator == "NotIn"  # values: who owns a sandbox is not known before
+def _holds(operator: str, key: str, values: Sequence[str], labels: Labels) -> bool:
+    match operator:
+        case "Exists":
+            return key in labels
+        case "DoesNotExist":
+            return key not in labels
+        case "In":
+            return labels.get(key) in values
+        case _:
+            return labels.get(key) not in values

@@ -40,7 +40,7 @@ class Right(NamedTuple):
 
 
 RIGHTS = (
-    Right("", "pods", ("get", "list", "watch", "create", "patch", "delete", "deletecollection")),
+    Right("", "pods", ("get", "list", "watch", "create", "patch", "delete")),
     Right("", "pods/exec", ("get", "create")),
     Right("", "configmaps", ("get", "create")),
     Right("coordination.k8s.io", "leases", ("get", "list", "create", "patch", "delete")),
@@ -177,7 +177,7 @@ async def runtime(
 async def network(
     connection: Connection, folders: Folders, settings: KubernetesSettings
 ) -> Enforcement:
-    await clusters.walled(connection, folders)
+    await clusters.walled(connection, folders, settings)
     how = (
         "a policy lets nothing in or out of sandboxes; that a network plugin enforces it no API "
         "tells: try it once as docs/kubernetes.md says"
@@ -201,7 +201,8 @@ async def quotas(
 
 
 def processes(settings: KubernetesSettings, found: list[Enforcement]) -> Enforcement:
-    kata = any(each.what == "runtime" and clusters.KATA in each.how for each in found)
+    handler = f"({clusters.KATA}"  # the class itself may have any name
+    kata = any(each.what == "runtime" and handler in each.how for each in found)
     if settings.own_users or kata:
         return Enforcement("processes", "yes", "RLIMIT_NPROC of users that a Pod has for itself")
     how = (

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from records.errors import SynthError
+from records.errors import SynthError, TransientError
 from sandboxes.core.body import InfrastructureError
 from sandboxes.core.owners import owner_is_dead, owner_name
 from sandboxes.kubernetes.api.answers import CONFLICT, ApiError
@@ -34,6 +34,9 @@ from sandboxes.kubernetes.names import (
 log = logging.getLogger(__name__)
 
 BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+TRIES = 20
+"""To change an object as it was read: each that fails means that somebody else has changed it."""
 
 LOST = "owner_lost"
 """Why a session ends whose owner others have taken for dead."""
@@ -79,9 +82,57 @@ class Owner:
                 f"owner {self.name} was taken for dead: its Lease was not renewed in time",
             )
 
+    async def remove(self, path: str, **options: Any) -> bool:
+        """Remove an object as long as it is this owner's, whatever a watch still shows. False where
+        it is another one's; True also where it is gone already, or on its way. `options` are those
+        of metav1.DeleteOptions."""
+        for tried in range(TRIES):
+            found = await self._connection.get(path)
+            if found is None:
+                return True
+            if label(found, OWNER) != self.name:
+                return False
+            if "deletionTimestamp" in found["metadata"]:
+                return True
+            try:
+                await self._connection.delete(path, preconditions=version(found), **options)
+                break
+            except ApiError as error:
+                if error.code != CONFLICT or tried + 1 == TRIES:
+                    raise
+        return True
+
+    async def take(self, path: str, found: ApiObject) -> None:
+        """Make an object this owner's that `found`, as it was read, shows as another one's.
+        TransientError where it is gone or about to be, or a third owner has taken it since."""
+        former = label(found, OWNER)
+        ours = {"labels": {OWNER: self.name}, "ownerReferences": self.references}
+        read: ApiObject | None = found
+        for _ in range(TRIES):
+            if read is None or "deletionTimestamp" in read["metadata"]:
+                raise TransientError(f"{path} is gone: it cannot be taken over")
+            if (owner := label(read, OWNER)) == self.name:
+                return  # the answer to our own change got lost
+            if owner != former:
+                raise TransientError(f"{path} was taken over by another owner, {owner}")
+            changes = {"metadata": ours | {"resourceVersion": read["metadata"]["resourceVersion"]}}
+            try:
+                if await self._connection.patch(path, changes) is not None:
+                    return
+            except ApiError as error:
+                if error.code != CONFLICT:
+                    raise
+            read = await self._connection.get(path)
+        raise TransientError(f"{path} changes faster than it can be taken over")
+
     async def leave(self) -> None:
         """Remove the Lease, and with it all that refers to it."""
         await self._connection.delete(self._path, preconditions={"uid": self.uid})
+
+
+def version(found: ApiObject) -> dict[str, str]:
+    """Preconditions that hold as long as nobody has changed an object since it was read."""
+    return {name: found["metadata"][name] for name in ("uid", "resourceVersion")}
 
 
 async def entered(connection: Connection, folders: Folders, *, dead_s: float) -> Owner:

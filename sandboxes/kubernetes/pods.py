@@ -60,7 +60,7 @@ class PlainPods:
         try:
             found = await self._session.connection.patch(path, changes, content=JSON_PATCH)
         except BaseException:  # it may be lent or not: nobody has it
-            self._session.background(self.remove(state.name))
+            self._session.background(self.remove(state.name), removes=True)
             raise
         if found is None:
             return None
@@ -81,7 +81,7 @@ class PlainPods:
             await self._created(made)
             return await self._ready(name)
         except BaseException:
-            session.background(self.remove(name))
+            session.background(self.remove(name), removes=True)
             raise
 
     async def _created(self, made: ApiObject) -> None:
@@ -105,6 +105,7 @@ class PlainPods:
         begun, warned = loop.time(), False
         while True:
             found = await session.pods.until(name, settled_pod, within_s=LOOK_S)
+            session.check()
             state = found or session.pods.objects.get(name)
             if problem := trouble(state):
                 raise InfrastructureError(problem.reason, problem.detail)
@@ -156,8 +157,9 @@ class PlainPods:
         """Whether the watch shows it as this owner's."""
         return name in self._session.pods.objects
 
-    async def remove(self, name: str) -> None:
-        await self._session.connection.delete(f"{self.folder}/{name}")
+    async def remove(self, name: str) -> bool:
+        """As `Owner.remove`."""
+        return await self._session.owner.remove(f"{self.folder}/{name}")
 
     async def let_go(self, name: str) -> None:
         """A Pod is never two sandboxes'; what answers another one is of no use."""

@@ -10,11 +10,12 @@ import contextlib
 import itertools
 import logging
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Coroutine, Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from records.errors import SynthError, TransientError
+from records.errors import ConfigError, SynthError, TransientError
+from sandboxes.core.body import InfrastructureError
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.kubernetes import cluster as clusters
 from sandboxes.kubernetes import manifests, owners, reaper
@@ -33,8 +34,11 @@ from sandboxes.local.backend import raise_open_files
 
 log = logging.getLogger(__name__)
 
-LEAVE_S = 20.0
-"""For a session that ends to remove what it made."""
+T = TypeVar("T")
+
+REMOVE_S, LEAVE_S, CEASE_S = 10.0, 10.0, 2.0
+"""For a session that ends: for removals that are on their way, for what else it made, and for tasks
+to be cancelled. What takes longer is left to other owners' reapers."""
 
 FILL_TRIES = 3
 
@@ -79,8 +83,9 @@ class Session:
         self.streams = asyncio.Semaphore(settings.streams_at_once)
         self.holders: dict[str, Holder] = {}
         """Key of a Pod -> the sandbox in it."""
-        self.orders: dict[str, PoolOrder] = {}
-        """Pool -> what its Pods are."""
+        self._taken_in: dict[str, Filling] = {}
+        """Pool -> what its Pods take in. Of its template, which may hold whole files, nothing is
+        kept."""
         self.stuck: dict[str, EndCause] = {}
         """Pool -> why its Pods do not start, as long as none does."""
         self.counts: Counter[str] = Counter()
@@ -89,10 +94,17 @@ class Session:
         self.others = OtherOwners(connection, folders, every_s=settings.heartbeat_s)
         self._numbers = itertools.count(1)
         self._filling: set[str] = set()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Future[Any]] = set()
+        self._removals: set[asyncio.Future[Any]] = set()
         self._watches: dict[WatchedObjects[PodState], asyncio.Task[None]] = {}
         self.keeper: asyncio.Task[None] | None = None
         self.pods.tell(self._pod_changed)
+
+    def check(self) -> None:
+        """InfrastructureError once it is over: its watches show nothing new then, and its sandboxes
+        are nobody's."""
+        if self.over is not None:
+            raise InfrastructureError("session", f"the sandbox ended: {self.over}")
 
     def next_name(self) -> str:
         return f"synth-{self.owner.name}-{next(self._numbers)}"
@@ -106,24 +118,39 @@ class Session:
     async def order(self, template: SandboxTemplate) -> PoolOrder:
         filling = await self.fillings.of(template)
         pool = digest_of(template.model_dump_json(), filling.digest if filling else "")
-        return self.orders.setdefault(pool, PoolOrder(template, filling, pool))
+        if filling is not None:
+            self._taken_in[pool] = filling
+        return PoolOrder(template, filling, pool)
 
     def shutdown_time(self) -> str:
         end = datetime.now(UTC) + timedelta(seconds=self.settings.claim_s)
         return end.strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def background(self, work: Awaitable[object]) -> None:
-        """Do it without anybody waiting; what goes wrong is logged."""
+    def background(
+        self, work: Coroutine[Any, Any, T], *, removes: bool = False
+    ) -> asyncio.Future[T | None]:
+        """Do it without anybody waiting; what goes wrong is logged, and its result is None. At the
+        session's end removals are waited for and all else is cancelled. Nothing is begun after it:
+        then whatever is left is gone with the Lease, or for reapers."""
+        loop = asyncio.get_running_loop()
+        if self.connection.closed:
+            work.close()
+            nothing: asyncio.Future[T | None] = loop.create_future()
+            nothing.set_result(None)
+            return nothing
 
-        async def run() -> None:
+        async def run() -> T | None:
             try:
-                await work
+                return await work
             except SynthError as error:
                 log.warning("sandboxes on Kubernetes: %s", error)
+                return None
 
-        task = asyncio.get_running_loop().create_task(run())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task, tasks = loop.create_task(run()), self._removals if removes else self._tasks
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        task.add_done_callback(lambda _: work.close())  # cancelled before it began
+        return task
 
     async def watching(self, pod: str) -> WatchedObjects[PodState]:
         """A watch of one Pod of another owner's pool: controllers keep its labels as they were."""
@@ -151,10 +178,10 @@ class Session:
         elif state.hopeless is not None:
             self.stuck[state.pool] = state.hopeless
         if state.fills and state.name not in self._filling and state.over is None:
-            order = self.orders.get(state.pool)
-            if order is not None and order.filling is not None:
+            filling = self._taken_in.get(state.pool)
+            if filling is not None:
                 self._filling.add(state.name)
-                self.background(self._fill(key, state.name, order.filling))
+                self.background(self._fill(key, state.name, filling))
 
     async def _fill(self, key: str, pod: str, filling: Filling) -> None:
         try:
@@ -212,30 +239,56 @@ class Session:
         finally:
             self.over = self.over or TransientError("the session with the cluster has ended")
             ready.set()
-            for task in self._watches.values():
-                task.cancel()
-            with contextlib.suppress(Exception):
-                async with asyncio.timeout(LEAVE_S):
-                    await self._leave()
-            await self.connection.close()
+            try:
+                await self._finish()
+                with contextlib.suppress(Exception):
+                    async with asyncio.timeout(LEAVE_S):
+                        await self._leave()
+            finally:
+                await self.connection.close()
+
+    async def _finish(self) -> None:
+        """Let removals that are on their way come to their end, for a while; nothing asks the API
+        server afterwards."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + REMOVE_S
+        await cancelled([*self._tasks, *self._watches.values()])  # which may begin removals
+        while self._removals and (left_s := end - loop.time()) > 0:
+            await asyncio.wait(self._removals, timeout=left_s)
+        if self._removals:
+            log.info("%d removals of a session are left to reapers", len(self._removals))
+        await cancelled(self._removals)
 
     async def _leave(self) -> None:
         """Remove what was made, but for sandboxes that were left to be adopted: then the Lease
         stays, is not renewed, and whoever finds it dead removes it once they are over."""
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=LEAVE_S / 2)
         if any(holder.lingers for holder in self.holders.values()):
-            await reaper.remove_pools(self.connection, self.folders, self.owner.name, self.cluster)
+            await reaper.remove_pools(self.connection, self.folders, self.owner.name)
         else:
             await self.owner.leave()
 
 
+async def cancelled(tasks: Iterable[asyncio.Future[Any]]) -> None:
+    """Returns once they have ended, or take too long for it."""
+    if waiting := list(tasks):
+        for task in waiting:
+            task.cancel()
+        await asyncio.wait(waiting, timeout=CEASE_S)
+
+
 async def agent_map(connection: Connection, folders: Folders) -> str:
-    """The name of the agent's ConfigMap, once it is there."""
+    """The name of the agent's ConfigMap, once it is there. ConfigError where that has something
+    else in it than its name says: it would be what runs in every sandbox."""
     made = manifests.agent_config_map()
     name = str(made["metadata"]["name"])
-    if await connection.get(f"{folders.config_maps}/{name}") is None:
-        await connection.create(folders.config_maps, made)
+    found = await connection.get(f"{folders.config_maps}/{name}")
+    if found is None:
+        found = await connection.create(folders.config_maps, made)
+    if found.get("data") != made["data"]:
+        raise ConfigError(
+            f"ConfigMap {name} does not hold our agent: somebody has changed it. Look who, then "
+            f"remove it (kubectl delete configmap {name}); it is made again"
+        )
     return name
 
 
@@ -253,7 +306,7 @@ async def begun(settings: KubernetesSettings) -> Session:
         cluster = await clusters.probed(connection, folders, settings)
         owner = await owners.entered(connection, folders, dead_s=settings.owner_dead_s)
         agent = await agent_map(connection, folders)
-        await clusters.walled(connection, folders)
+        await clusters.walled(connection, folders, settings)
         maker = PodMaker(settings, cluster, agent)
         session = Session(settings, connection, folders, cluster, owner, maker)
     except BaseException:

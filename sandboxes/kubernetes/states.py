@@ -30,12 +30,17 @@ def running(statuses: list[ApiObject] | None, name: str) -> bool:
     )
 
 
-def pod_key(pod: ApiObject) -> str:
-    """A Pod of agent-sandbox goes by the Sandbox that controls it, any other by its own name."""
+def controller_of(pod: ApiObject) -> str | None:
+    """The Sandbox that controls a Pod of agent-sandbox; None for every other one."""
     for each in pod["metadata"].get("ownerReferences") or ():
         if each.get("controller") and each.get("kind") == "Sandbox":
-            return each["name"]
-    return pod["metadata"]["name"]
+            return str(each["name"])
+    return None
+
+
+def pod_key(pod: ApiObject) -> str:
+    """A Pod of agent-sandbox goes by the Sandbox that controls it, any other by its own name."""
+    return controller_of(pod) or pod["metadata"]["name"]
 
 
 def pod_state(pod: ApiObject) -> tuple[str, PodState]:

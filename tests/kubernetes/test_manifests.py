@@ -142,11 +142,16 @@ def test_nothing_gets_in_or_out_of_any_pod_but_by_the_proxy() -> None:
     assert proxy["podSelector"] == {"matchLabels": PROXY}
     [called] = proxy["ingress"]
     assert called["from"] == [{"podSelector": {"matchLabels": MAY_LEAVE}}]
+    for rule in proxy["egress"]:
+        if any("ipBlock" in block for block in rule["to"]):
+            assert rule["ports"] == [{"protocol": "TCP"}]
     blocks = [
         block["ipBlock"] for rule in proxy["egress"] for block in rule["to"] if "ipBlock" in block
     ]
     [everywhere] = [block for block in blocks if block["cidr"] == "0.0.0.0/0"]
-    for private in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16"):
+    for private in (
+        "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "169.254.0.0/16", "168.63.129.16/32",
+    ):  # fmt: skip
         assert private in everywhere["except"]
 
 

@@ -19,12 +19,13 @@ from sandboxes.core import clock, python_env
 from sandboxes.core.agent.frames import VERSION
 from sandboxes.core.agent.stream import Ledger
 from sandboxes.core.template import Bind, Limits, SandboxTemplate
-from sandboxes.kubernetes import filling, manifests
-from sandboxes.kubernetes.cluster import Cluster, denies_all, opens
+from sandboxes.kubernetes import doctor, filling, manifests
+from sandboxes.kubernetes.cluster import EVERY, Cluster, denies_all, opens
 from sandboxes.kubernetes.filling import Filling, Mount
 from sandboxes.kubernetes.manifests import PodMaker
-from sandboxes.kubernetes.names import OWNER
+from sandboxes.kubernetes.names import MANAGED, OWNER, POOL
 from sandboxes.kubernetes.settings import KubernetesSettings
+from sandboxes.local.doctor import Enforcement
 from tests.kubernetes.schemas import check
 
 GVISOR = Cluster("https://cluster", "v1.33.1", True, "gvisor", "runsc")
@@ -156,6 +157,7 @@ def test_a_wall_has_no_door(spec: Any, closed: bool) -> None:
 
 
 ANY = {"policyTypes": ["Ingress", "Egress"], "egress": [{}]}
+TEAMS = {"key": "team", "values": ["data", "more"]}
 OTHERS = {"matchExpressions": [{"key": OWNER, "operator": "DoesNotExist"}]}
 OPENING = [
     (ANY | {"podSelector": {}}, True),
@@ -163,13 +165,22 @@ OPENING = [
     (ANY | {"podSelector": {"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}}, True),
     (ANY | {"podSelector": OTHERS}, False),
     (ANY | {"podSelector": {"matchLabels": {"synth.dev/egress": "true"}}}, False),
+    (ANY | {"podSelector": {"matchLabels": MANAGED}}, True),
+    (ANY | {"podSelector": {"matchLabels": MANAGED | {"synth.dev/egress": "true"}}}, False),
+    (ANY | {"podSelector": {"matchLabels": {"team": "data"}}}, True),
+    (ANY | {"podSelector": {"matchLabels": {"team": "others"}}}, False),
+    (ANY | {"podSelector": {"matchLabels": {OWNER: "0123456789ab"}}}, False),
+    (ANY | {"podSelector": {"matchExpressions": [TEAMS | {"operator": "In"}]}}, True),
+    (ANY | {"podSelector": {"matchExpressions": [TEAMS | {"operator": "NotIn"}]}}, False),
+    (ANY | {"podSelector": {"matchExpressions": [{"key": POOL, "operator": "Exists"}]}}, True),
     ({"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}, False),
 ]
 
 
 @pytest.mark.parametrize(("spec", "opened"), OPENING)
 def test_a_door_beside_the_wall_is_seen(spec: Any, opened: bool) -> None:
-    assert opens({"spec": spec}) is opened
+    """Whichever of the labels it goes by that every sandbox of these settings has."""
+    assert opens({"spec": spec}, {**EVERY, "team": "data"}) is opened
 
 
 def hello(token: object) -> dict[str, Any]:
@@ -280,6 +291,15 @@ async def made_once(tmp_path: Path) -> None:
     assert other is not None
     assert other.digest != first.digest
     assert await some.of(SandboxTemplate()) is None
+
+
+@pytest.mark.parametrize(("handler", "holds"), [("runsc", "partly"), ("kata-qemu", "yes")])
+def test_the_doctor_goes_by_the_handler_and_not_by_the_name_of_its_class(
+    handler: str, holds: str
+) -> None:
+    how = f"RuntimeClass kata ({handler}) is between programs and the nodes' kernel"
+    found = doctor.processes(KubernetesSettings(), [Enforcement("runtime", "yes", how)])
+    assert found.holds == holds
 
 
 def test_the_path_of_our_programs_is_that_of_the_brought_python() -> None:

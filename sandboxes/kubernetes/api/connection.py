@@ -45,6 +45,9 @@ FIRST_WAIT_S, LONGEST_WAIT_S = 0.1, 5.0
 PAGE = 500
 """Objects of a list that come at once."""
 
+CLOSED = (RuntimeError, AssertionError)
+"""What the client's library raises of a request that was on its way when it was closed."""
+
 MERGE, JSON_PATCH = "application/merge-patch+json", "application/json-patch+json"
 
 
@@ -55,6 +58,7 @@ class Connection:
         self.client, self.bucket = client, bucket
         self._login = login
         self._slots = asyncio.Semaphore(AT_ONCE)
+        self.closed = False
         self.counts: Counter[str] = Counter()
 
     @property
@@ -62,6 +66,8 @@ class Connection:
         return self.client.configuration.host
 
     async def close(self) -> None:
+        """Whatever is asked afterwards, or still waits for an answer, is an ApiError."""
+        self.closed = True
         await self.client.close()
 
     async def ask(
@@ -91,7 +97,7 @@ class Connection:
                 if code == THROTTLED:
                     self.counts["api_throttled"] += 1
                     wait = max(retry_after(headers), wait)
-                    self.bucket.close_for(wait)
+                    self.bucket.close_for(min(wait, patience_s))
                 elif code == UNAUTHORIZED and not renewed:
                     renewed = True
                     await self.log_in()
@@ -122,15 +128,23 @@ class Connection:
         *, content: str = "application/json", timeout_s: float | None = REQUEST_S,
     ) -> aiohttp.ClientResponse:  # fmt: skip
         """One request whose answer is yet to be read; for watches, which have no end."""
+        if self.closed:
+            raise ApiError(0, f"{method} {path}: the connection to the API server is closed")
         method, url, headers, *_ = await self.client.param_serialize(
             method, path, query_params=list((query or {}).items()),
             header_params={"Accept": "application/json", "Content-Type": content},
             auth_settings=["BearerToken"],
         )  # fmt: skip
         timeout = aiohttp.ClientTimeout(total=timeout_s, connect=REQUEST_S)
-        answer = await self.client.rest_client.request(
-            method, url, headers=headers, body=body, _request_timeout=timeout
-        )
+        try:
+            answer = await self.client.rest_client.request(
+                method, url, headers=headers, body=body, _request_timeout=timeout
+            )
+        except CLOSED as error:
+            if not self.closed:
+                raise
+            why = f"{method} {path}: the connection to the API server was closed"
+            raise ApiError(0, why) from error
         return answer.response
 
     async def get(self, path: str, query: Mapping[str, Any] | None = None) -> ApiObject | None:

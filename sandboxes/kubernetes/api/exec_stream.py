@@ -16,7 +16,7 @@ import aiohttp
 
 from sandboxes.core.body import Streams
 from sandboxes.kubernetes.api.answers import UNAUTHORIZED, refusal
-from sandboxes.kubernetes.api.connection import Connection
+from sandboxes.kubernetes.api.connection import CLOSED, Connection
 
 PROTOCOL = "v4.channel.k8s.io"
 STDIN, STDOUT, STDERR, STATUS = b"\0", 1, 2, 3
@@ -177,6 +177,8 @@ async def opened(
 ) -> Streams:  # fmt: skip
     """Streams to a command that was started in a container; `folder` is that of the Pods. OSError
     where it cannot be reached, ConfigError where we may not."""
+    if connection.closed:
+        raise OSError(f"exec in Pod {pod}: the connection to the API server is closed")
     query = [("container", container), *(("command", word) for word in command)]
     query += [("stdin", "true"), ("stdout", "true"), ("stderr", "true")]
     client = connection.client
@@ -202,6 +204,10 @@ async def opened(
             await connection.log_in()
         raise OSError(f"exec in Pod {pod}: the API server answers {error.status}") from error
     except (aiohttp.ClientError, TimeoutError) as error:
+        raise OSError(f"exec in Pod {pod}: {error!r:.200}") from error
+    except CLOSED as error:
+        if not connection.closed:
+            raise
         raise OSError(f"exec in Pod {pod}: {error!r:.200}") from error
     reader = asyncio.StreamReader(limit=READ_BYTES)
     protocol = asyncio.StreamReaderProtocol(reader)

@@ -139,6 +139,8 @@ def test_a_name_that_leads_to_a_private_address_is_refused() -> None:
         ("2001:4860:4860::8888", True),
         ("64:ff9b::808:808", True),
         ("169.254.169.254", False),
+        ("168.63.129.16", False),
+        ("::ffff:168.63.129.16", False),
         ("239.1.1.1", False),
         ("::1", False),
         ("::ffff:127.0.0.1", False),
