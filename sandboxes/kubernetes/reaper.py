@@ -98,7 +98,7 @@ async def remove_pools(connection: Connection, folders: Folders, owner: str) -> 
             await connection.ask("DELETE", folder, mine)
     query = {"labelSelector": f"{mine['labelSelector']},!{SANDBOX}"}
     unlent = [
-        SeenObject(item["metadata"]["name"], version(item))
+        ListedObject(item["metadata"]["name"], version(item))
         async for item in present(connection, folders.pods, query)
         if controller_of(item) is None  # those of Sandboxes go with their pools and claims
     ]
@@ -116,17 +116,17 @@ async def remove_sandboxes(who: Reaper, owner: str) -> tuple[int, int]:
 
 async def remove_from(who: Reaper, folder: str, owner: str) -> tuple[int, int]:
     silent_s, left = who.others.silent_s(owner), 0
-    over: list[SeenObject] = []
+    over: list[ListedObject] = []
     async for item in present(who.connection, folder, selected(owner=owner, sandbox="")):
         if silent_s < seconds_in(annotation(item, LINGER)):
             left += 1
         else:
-            over.append(SeenObject(item["metadata"]["name"], version(item)))
+            over.append(ListedObject(item["metadata"]["name"], version(item)))
     removed = await remove_all(who.connection, folder, over)
     return removed, left + len(over) - removed
 
 
-class SeenObject(NamedTuple):
+class ListedObject(NamedTuple):
     """An object as it was listed: of thousands nothing else is kept."""
 
     name: str
@@ -155,7 +155,7 @@ def where_known() -> Iterator[None]:
         log.info("claims of dead owners cannot be looked for: %s", error)
 
 
-async def remove_all(connection: Connection, folder: str, found: list[SeenObject]) -> int:
+async def remove_all(connection: Connection, folder: str, found: list[ListedObject]) -> int:
     """How many of these were removed."""
     done = 0
     for batch in batched(found, AT_ONCE):
@@ -163,7 +163,7 @@ async def remove_all(connection: Connection, folder: str, found: list[SeenObject
     return done
 
 
-async def removes(connection: Connection, folder: str, seen: SeenObject) -> bool:
+async def removes(connection: Connection, folder: str, seen: ListedObject) -> bool:
     """Remove an object as it was listed. False where somebody has changed it since, as who adopts
     it does: the next round looks again."""
     try:
@@ -177,7 +177,7 @@ async def removes(connection: Connection, folder: str, seen: SeenObject) -> bool
     return True
 
 
-def batched(items: list[SeenObject], size: int) -> Iterator[list[SeenObject]]:
+def batched(items: list[ListedObject], size: int) -> Iterator[list[ListedObject]]:
     for start in range(0, len(items), size):
         yield items[start : start + size]
 
