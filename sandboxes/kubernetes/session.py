@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import logging
 from collections import Counter
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 
@@ -67,8 +67,9 @@ class Session:
     ) -> None:  # fmt: skip
         self.settings, self.connection, self.folders = settings, connection, folders
         self.cluster, self.owner, self.maker = cluster, owner, maker
-        kept = 2 * settings.warm_templates
-        self.fillings = Fillings(carry_python=settings.carry_python, kept=kept)
+        self.fillings = Fillings(
+            carry_python=settings.carry_python, kept=settings.warm_templates, needed=self._needed
+        )
         mine = selecting(owner=owner.name)
         self.pods: WatchedObjects[PodState] = WatchedObjects(
             connection, folders.pods, mine, pod_state
@@ -80,7 +81,9 @@ class Session:
         self.holders: dict[str, Holder] = {}
         """Key of a Pod -> the sandbox in it."""
         self.orders: dict[str, PoolOrder] = {}
-        """Pool -> what its Pods are."""
+        """Pool -> what its Pods are, as long as any may have to be filled."""
+        self._asking: Counter[str] = Counter()
+        """Pool -> sandboxes of it on their way."""
         self.stuck: dict[str, EndCause] = {}
         """Pool -> why its Pods do not start, as long as none does."""
         self.counts: Counter[str] = Counter()
@@ -106,7 +109,36 @@ class Session:
     async def order(self, template: SandboxTemplate) -> PoolOrder:
         filling = await self.fillings.of(template)
         pool = digest_of(template.model_dump_json(), filling.digest if filling else "")
-        return self.orders.setdefault(pool, PoolOrder(template, filling, pool))
+        return PoolOrder(template, filling, pool)
+
+    @contextlib.contextmanager
+    def ordered(self, order: PoolOrder) -> Iterator[None]:
+        """Around a sandbox on its way. What its Pod is filled with is known meanwhile; afterwards
+        only of pools that keep spare ones, since others are as many as candidates graded."""
+        self.orders[order.pool] = order
+        self._asking[order.pool] += 1
+        try:
+            yield
+        finally:
+            self._asking[order.pool] -= 1
+            if not self._asking[order.pool]:
+                del self._asking[order.pool]
+                if not self.spares(order):
+                    del self.orders[order.pool]
+
+    def forget(self, pool: str) -> None:
+        """Of a pool that is given up: its Pods are filled no more, unless somebody asks for it."""
+        if not self._asking[pool]:
+            self.orders.pop(pool, None)
+
+    def _needed(self) -> set[str]:
+        """What Pods may have to be filled with; asked from other threads."""
+        orders = list(self.orders.values())
+        return {order.filling.digest for order in orders if order.filling is not None}
+
+    def spares(self, order: PoolOrder) -> int:
+        """How many Pods of a pool wait ready beside those that are lent."""
+        return self.settings.warm if order.template.spares else 0
 
     def shutdown_time(self) -> str:
         end = datetime.now(UTC) + timedelta(seconds=self.settings.claim_s)
