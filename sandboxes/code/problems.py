@@ -6,6 +6,7 @@ print what it likes; only the right answer is right. It runs in another sandbox 
 was written in, from files that it cannot change. The reward is the share of tests passed.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Self
@@ -16,16 +17,20 @@ from records.config import Config
 from sandboxes.code.projects import Project
 from sandboxes.code.suite import ENDED_SANDBOX, ROOT, CaseOutcome, SuiteRun, on_disk, template_of
 from sandboxes.core import python_env
+from sandboxes.core.backend import Capability
 from sandboxes.core.body import ProgramEndedError
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.lending.capacity import PoolSettings
-from sandboxes.lending.leases import LeaseSandbox
+from sandboxes.lending.leases import LeaseSandbox, backend
 from sandboxes.lending.pool import Pool
 from tool_specs.domains.loading import load_definition
 
 FOLDER = Path(__file__).parent / "problems"
 TIMEOUT_S = 10.0
 MAX_PRINTED = 100_000
+
+STARTED_AT_ONCE = 4
+"""Sandboxes of one candidate's hidden tests, where each test needs a sandbox of its own."""
 
 Language = Literal["python", "shell", "javascript", "perl", "c"]
 RUN: dict[Language, tuple[str, tuple[str, ...]]] = {
@@ -135,27 +140,29 @@ async def judge(problem: Problem, candidate: Mapping[str, str], names: Sequence[
     program = candidate.get(problem.file)
     if program is None:
         return SuiteRun(dict.fromkeys(names, CaseOutcome("failed", f"there is no {problem.file}")))
-    outcomes: dict[str, CaseOutcome] = {}
+    # one that is proved clean is lent again; where that cannot be proved, each test waits for a
+    # fresh one, which takes longer than the test
+    at_once = 1 if Capability.RECYCLING in backend().capabilities else STARTED_AT_ONCE
     with on_disk({problem.file: program}) as bind:
         template = template_of(problem.project(), (bind,))
-        async with Pool(PoolSettings(live=1)) as pool:
-            for name in names:
-                try:
-                    # proved clean, so that no run leaves anything to the next; this candidate's
-                    # alone, so that none meets another
-                    case = problem.cases[name]
-                    outcomes[name] = await one_case(problem, case, template, pool.lease)
-                except ProgramEndedError:
-                    outcomes[name] = CaseOutcome("failed", ENDED_SANDBOX)
-    return SuiteRun(outcomes)
+        # this candidate's alone, so that none meets another
+        async with Pool(PoolSettings(live=at_once)) as pool:
+            cases = problem.cases
+            outcomes = await asyncio.gather(
+                *(one_case(problem, cases[name], template, pool.lease) for name in names)
+            )
+    return SuiteRun(dict(zip(names, outcomes, strict=True)))
 
 
 async def one_case(
     problem: Problem, case: ProblemCase, template: SandboxTemplate, lease: LeaseSandbox
 ) -> CaseOutcome:
     argv = [word.format(file=f"{ROOT}/{problem.file}") for word in RUN[problem.language][1]]
-    async with lease(template) as sandbox:
-        done = await sandbox.exec(argv, stdin=case.stdin.encode(), timeout_s=TIMEOUT_S)
+    try:
+        async with lease(template) as sandbox:
+            done = await sandbox.exec(argv, stdin=case.stdin.encode(), timeout_s=TIMEOUT_S)
+    except ProgramEndedError:
+        return CaseOutcome("failed", ENDED_SANDBOX)
     if done.timed_out:
         return CaseOutcome("failed", f"no answer within {TIMEOUT_S:g} s")
     if done.exit_code:

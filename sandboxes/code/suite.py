@@ -157,7 +157,8 @@ class RunnerAnswer(NamedTuple):
 
 
 def template_of(project: Project, binds: tuple[Bind, ...] = ()) -> SandboxTemplate:
-    """The machine of a project: a Python with its packages, the runner, a stopped clock."""
+    """The machine of a project: a Python with its packages, the runner, a stopped clock. `binds`
+    are of one candidate, so that with them no spare ones are worth having."""
     packages = python_env.environment_binds(project.site) if project.site else ()
     return SandboxTemplate(
         binds=(*packages, *binds),
@@ -166,6 +167,7 @@ def template_of(project: Project, binds: tuple[Bind, ...] = ()) -> SandboxTempla
         env={"PATH": PATH},
         clock=CLOCK,
         limits=LIMITS,
+        spares=not binds,
     )
 
 

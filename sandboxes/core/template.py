@@ -108,7 +108,7 @@ class SandboxTemplate(Config):
     """What decides a sandbox: equal templates give equal sandboxes. What passes on where one is
     lent again stands in `sandboxes.local.clean`."""
 
-    NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"recycle"})
+    NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"recycle", "spares"})
     ADDED_LATER: ClassVar[Mapping[str, Any]] = MappingProxyType({"programs": {}, "egress": False})
 
     binds: tuple[Bind, ...] = ()
@@ -151,6 +151,11 @@ class SandboxTemplate(Config):
 
     recycle: bool = True
     """Whether a pool may lend the sandbox again once it is proved clean; else it is replaced."""
+
+    spares: bool = True
+    """Whether a backend that has sandboxes ready before anybody asks should have some of these.
+    False where a template shows what is made for one use, such as a candidate's files: nobody would
+    ever take what is left over."""
 
     linger_s: float = Field(default=0.0, ge=0, le=86400)
     """How long it outlives the stream to its owner, and its owner: in that time it can be adopted,

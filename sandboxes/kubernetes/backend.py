@@ -136,7 +136,7 @@ class KubernetesBackend:
                 "the settings of Kubernetes, or use Kata)"
             )
         order = await begun.order(template)
-        with counting(begun.counts):
+        with counting(begun.counts), begun.ordered(order):
             placed = await placing.place(order, secrets.token_hex(16))
             return await KubernetesBody(begun, placing, placed, template).opened()
 

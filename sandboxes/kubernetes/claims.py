@@ -46,6 +46,8 @@ class Placed(NamedTuple):
 class WarmPool:
     name: str
     made: asyncio.Task[None]
+    spares: int
+    """Pods kept ready in it."""
     waiting: int = 0
     """Claims on their way to it."""
 
@@ -142,7 +144,8 @@ class Claims:
         # a name of its own each time: one that was given up may still be on its way out
         name = f"synth-{self._session.owner.name}-{order.pool}-{next(self._numbers)}"
         task = asyncio.get_running_loop().create_task(self._make(order, name))
-        made = self._pools[order.pool] = WarmPool(name, task)
+        spares = self._session.spares(order)
+        made = self._pools[order.pool] = WarmPool(name, task, spares)
         self._give_up()
         return made
 
@@ -153,16 +156,22 @@ class Claims:
         spec = session.maker.spec(order.template, order.filling)
         template = manifests.sandbox_template(name, session.metadata(order.pool), pod, spec)
         await session.connection.create(session.folders.templates, template)
-        pool = manifests.warm_pool(name, session.metadata(order.pool), session.settings.warm)
+        spares = session.spares(order)
+        pool = manifests.warm_pool(name, session.metadata(order.pool), spares)
         await session.connection.create(session.folders.warm_pools, pool)
         session.counts["pools"] += 1
 
     def _give_up(self) -> None:
-        """Remove pools beyond the number that is kept, those used longest ago first."""
-        spare = len(self._pools) - self._session.settings.warm_templates
-        idle = [key for key, pool in self._pools.items() if not pool.waiting and pool.made.done()]
-        for key in idle[: max(0, spare)]:
-            self._session.background(self._unmake(self._pools.pop(key).name), removes=True)
+        """Remove pools beyond the number that is kept, those used longest ago first. Pools with
+        spare Pods and those without are counted apart: however many candidates are graded, no Pod
+        that is worth having ready is given up for them."""
+        kept = self._session.settings.warm_templates
+        for warm in (True, False):
+            pools = [(key, pool) for key, pool in self._pools.items() if (pool.spares > 0) == warm]
+            idle = [key for key, pool in pools if not pool.waiting and pool.made.done()]
+            for key in idle[: max(0, len(pools) - kept)]:
+                self._session.background(self._unmake(self._pools.pop(key).name), removes=True)
+                self._session.forget(key)
 
     async def _unmake(self, name: str) -> None:
         folders = self._session.folders

@@ -15,7 +15,7 @@ import secrets
 import stat
 import tarfile
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import NamedTuple
 
@@ -241,9 +241,16 @@ def member(part: str, kind: bytes, mode: int, size: int = 0, *, link: str = "") 
 class Fillings:
     """The archives of this process, by what is in them."""
 
-    def __init__(self, *, carry_python: bool, kept: int = 64) -> None:
-        """`kept` archives stay on the disk, those used last."""
-        self._carry_python, self._most = carry_python, kept
+    def __init__(
+        self,
+        *,
+        carry_python: bool,
+        kept: int = 64,
+        needed: Callable[[], Set[str]] = frozenset[str],
+    ) -> None:
+        """The archives that are `needed` stay on the disk, and `kept` others, those used last.
+        `needed` gives digests, and is called from threads."""
+        self._carry_python, self._most, self._needed = carry_python, kept, needed
         self._made: OrderedDict[str, Filling] = OrderedDict()
         self._recent: dict[str, tuple[float, Filling]] = {}
         """What a template was found to show, and when."""
@@ -262,6 +269,8 @@ class Fillings:
             old = found is None or loop.time() - found[0] > RECENT_S
             if found is None or old or not found[1].archive.exists():
                 found = loop.time(), await asyncio.to_thread(self._filling, paths)
+                since = found[0] - RECENT_S
+                self._recent = {k: v for k, v in self._recent.items() if v[0] >= since}
                 self._recent[key] = found
             return found[1]
 
@@ -282,9 +291,10 @@ class Fillings:
             size = archive.stat().st_size
             self._made[digest] = Filling(digest, mounts, archive, size, entries)
         self._made.move_to_end(digest)
-        while len(self._made) > self._most:
-            _, spare = self._made.popitem(last=False)
-            spare.archive.unlink(missing_ok=True)
+        needed = {digest, *self._needed()}
+        spare = [each for each in self._made if each not in needed]
+        for each in spare[: max(0, len(spare) - self._most)]:
+            self._made.pop(each).archive.unlink(missing_ok=True)
         return self._made[digest]
 
     def _archive(self, digest: str, inside: Mapping[str, Entry]) -> tuple[Path, int]:

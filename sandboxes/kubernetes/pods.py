@@ -33,16 +33,22 @@ class PlainPods:
 
     async def place(self, order: PoolOrder, token: str) -> Placed:
         """A ready Pod of the pool, or a new one. Errors as those of `Claims.place`."""
+        placed = await self._idle_one(order, token) if self._session.spares(order) else None
+        if placed is None:
+            state = await self._started(order, token)
+            placed = Placed(state.name, state.name, state.name, state.uid, token)
+        if self._session.spares(order):
+            self._session.background(self._fill(order))
+        self._session.counts["claimed"] += 1
+        return placed
+
+    async def _idle_one(self, order: PoolOrder, token: str) -> Placed | None:
+        """A ready Pod of the pool, given to who asks; None where there is none."""
         idle = self._idle.setdefault(order.pool, deque())
         self._idle.move_to_end(order.pool)
         placed = None
         while placed is None and idle:
             placed = await self._taken(idle.popleft(), token)
-        if placed is None:
-            state = await self._started(order, token)
-            placed = Placed(state.name, state.name, state.name, state.uid, token)
-        self._session.background(self._fill(order))
-        self._session.counts["claimed"] += 1
         return placed
 
     async def _taken(self, state: PodState, token: str) -> Placed | None:
@@ -119,13 +125,13 @@ class PlainPods:
                 raise causes.late(within_s, state.unschedulable if state else None, f"Pod {name}")
 
     async def _fill(self, order: PoolOrder) -> None:
-        """Have as many ready ones of a pool as the settings say. TransientError where they do not
-        start; who asks next tries again."""
-        settings, idle = self._session.settings, self._idle.get(order.pool)
+        """Have as many ready ones of a pool as it keeps. TransientError where they do not start;
+        who asks next tries again."""
+        idle = self._idle.get(order.pool)
         if idle is None:
             return
         coming = self._coming.get(order.pool, 0)
-        missing = settings.warm - len(idle) - coming
+        missing = self._session.spares(order) - len(idle) - coming
         if missing <= 0:
             return
         self._coming[order.pool] = coming + missing
@@ -149,7 +155,8 @@ class PlainPods:
 
     async def _give_up(self) -> None:
         while len(self._idle) > self._session.settings.warm_templates:
-            _, idle = self._idle.popitem(last=False)
+            pool, idle = self._idle.popitem(last=False)
+            self._session.forget(pool)
             for state in idle:
                 await self.remove(state.name)
 

@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import logging
 from collections import Counter
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -71,8 +71,9 @@ class Session:
     ) -> None:  # fmt: skip
         self.settings, self.connection, self.folders = settings, connection, folders
         self.cluster, self.owner, self.maker = cluster, owner, maker
-        kept = 2 * settings.warm_templates
-        self.fillings = Fillings(carry_python=settings.carry_python, kept=kept)
+        self.fillings = Fillings(
+            carry_python=settings.carry_python, kept=settings.warm_templates, needed=self._needed
+        )
         mine = selecting(owner=owner.name)
         self.pods: WatchedObjects[PodState] = WatchedObjects(
             connection, folders.pods, mine, pod_state
@@ -83,9 +84,11 @@ class Session:
         self.streams = asyncio.Semaphore(settings.streams_at_once)
         self.holders: dict[str, Holder] = {}
         """Key of a Pod -> the sandbox in it."""
-        self._taken_in: dict[str, Filling] = {}
-        """Pool -> what its Pods take in. Of its template, which may hold whole files, nothing is
-        kept."""
+        self.taken_in: dict[str, Filling] = {}
+        """Pool -> what its Pods take in, as long as any may have to be filled. Of its template,
+        which may hold whole files, nothing is kept."""
+        self._asking: Counter[str] = Counter()
+        """Pool -> sandboxes of it on their way."""
         self.stuck: dict[str, EndCause] = {}
         """Pool -> why its Pods do not start, as long as none does."""
         self.counts: Counter[str] = Counter()
@@ -118,9 +121,36 @@ class Session:
     async def order(self, template: SandboxTemplate) -> PoolOrder:
         filling = await self.fillings.of(template)
         pool = digest_of(template.model_dump_json(), filling.digest if filling else "")
-        if filling is not None:
-            self._taken_in[pool] = filling
         return PoolOrder(template, filling, pool)
+
+    @contextlib.contextmanager
+    def ordered(self, order: PoolOrder) -> Iterator[None]:
+        """Around a sandbox on its way. What its Pod is filled with is known meanwhile; afterwards
+        only of pools that keep spare ones, since others are as many as candidates graded."""
+        if order.filling is not None:
+            self.taken_in[order.pool] = order.filling
+        self._asking[order.pool] += 1
+        try:
+            yield
+        finally:
+            self._asking[order.pool] -= 1
+            if not self._asking[order.pool]:
+                del self._asking[order.pool]
+                if not self.spares(order):
+                    self.taken_in.pop(order.pool, None)
+
+    def forget(self, pool: str) -> None:
+        """Of a pool that is given up: its Pods are filled no more, unless somebody asks for it."""
+        if not self._asking[pool]:
+            self.taken_in.pop(pool, None)
+
+    def _needed(self) -> set[str]:
+        """What Pods may have to be filled with; asked from other threads."""
+        return {filling.digest for filling in list(self.taken_in.values())}
+
+    def spares(self, order: PoolOrder) -> int:
+        """How many Pods of a pool wait ready beside those that are lent."""
+        return self.settings.warm if order.template.spares else 0
 
     def shutdown_time(self) -> str:
         end = datetime.now(UTC) + timedelta(seconds=self.settings.claim_s)
@@ -178,7 +208,7 @@ class Session:
         elif state.hopeless is not None:
             self.stuck[state.pool] = state.hopeless
         if state.fills and state.name not in self._filling and state.over is None:
-            filling = self._taken_in.get(state.pool)
+            filling = self.taken_in.get(state.pool)
             if filling is not None:
                 self._filling.add(state.name)
                 self.background(self._fill(key, state.name, filling))

@@ -109,7 +109,8 @@ class KubernetesSettings(Config):
     as the sandbox's memory; `disk`: a sandbox that fills them beyond it is evicted."""
 
     warm: int = Field(default=2, ge=0)
-    """Ready Pods kept for each template in use, beside those that are lent."""
+    """Ready Pods kept for each template in use, beside those that are lent. None are for templates
+    that show what is used once, as those in which one candidate's tests run."""
 
     warm_templates: int = Field(default=32, ge=1)
     """Templates for which Pods are kept ready. Beyond, the one used longest ago gives up its

@@ -1,7 +1,7 @@
 """A process that holds many sandboxes of a cluster at once, and says what that costs it.
 
-`python -m tests.kubernetes.holding SETTINGS COUNT AT_ONCE`: the settings are JSON. It prints one
-JSON object once all are held and each has answered, and then pings them in rounds until it is
+`python -m tests.kubernetes.holding SETTINGS COUNT AT_ONCE IDLE_S`: the settings are JSON. It prints
+one JSON object once all are held and each has answered, and then pings them in rounds until it is
 killed.
 """
 
@@ -25,6 +25,7 @@ from sandboxes.kubernetes.settings import KubernetesSettings
 ROOT = Path(__file__).parents[2]
 TEMPLATE = SandboxTemplate(limits=Limits(memory_mb=64, cpus=0.1, start_timeout_s=300))
 IDLE_S = 10.0
+"""For what an idle holder needs to show."""
 PINGS_AT_ONCE = 64
 
 
@@ -58,7 +59,7 @@ async def pinged(held: Sequence[Sandbox]) -> list[float]:
     return await asyncio.gather(*map(one, held))
 
 
-async def main(settings: KubernetesSettings, count: int, at_once: int) -> None:
+async def main(settings: KubernetesSettings, count: int, at_once: int, idle_s: float) -> None:
     backend = KubernetesBackend(settings)
     session = (await backend.held()).session
     (await backend.create(TEMPLATE)).end("the way there is tried once")
@@ -75,7 +76,7 @@ async def main(settings: KubernetesSettings, count: int, at_once: int) -> None:
     held = await asyncio.gather(*(one() for _ in range(count)))
     took, cpu, size = time.monotonic() - at, used() - cpu, memory() - size
     at, idle = time.monotonic(), used()
-    await asyncio.sleep(IDLE_S)
+    await asyncio.sleep(idle_s)
     idle = (used() - idle) / (time.monotonic() - at)
     at = time.monotonic()
     answers = await pinged(held)
@@ -103,11 +104,12 @@ async def main(settings: KubernetesSettings, count: int, at_once: int) -> None:
 
 
 def holder(
-    settings: KubernetesSettings, count: int, at_once: int = 32
+    settings: KubernetesSettings, count: int, at_once: int = 32, *, idle_s: float = IDLE_S
 ) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
     """Such a process, and what it said once it held them all."""
     argv = [sys.executable, "-m", "tests.kubernetes.holding", settings.model_dump_json()]
-    process = subprocess.Popen([*argv, str(count), str(at_once)], cwd=ROOT, stdout=subprocess.PIPE)
+    argv += [str(count), str(at_once), str(idle_s)]
+    process = subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE)
     assert process.stdout is not None
     said = process.stdout.readline()
     if not said:
@@ -116,8 +118,5 @@ def holder(
 
 
 if __name__ == "__main__":
-    asyncio.run(
-        main(
-            KubernetesSettings.model_validate_json(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
-        )
-    )
+    made = KubernetesSettings.model_validate_json(sys.argv[1])
+    asyncio.run(main(made, int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])))

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 
 from sandboxes.kubernetes.names import Folders
 from tests.kubernetes.staging import Stage
@@ -34,3 +35,33 @@ async def nothing_left(stage: Stage, owner: str) -> None:
     """Return once that is so: what never comes true is stopped by whoever runs the tests."""
     while await asyncio.to_thread(anything_left, stage, owner):  # noqa: ASYNC110  # nothing tells
         await asyncio.sleep(0.5)
+
+
+def running(stage: Stage) -> list[str]:
+    """Names of Pods of sandboxes that run."""
+    wanted = ["-l", "synth.dev/owner", "--field-selector=status.phase=Running"]
+    return stage.kubectl("get", "pods", *wanted, "-o", "name").split()
+
+
+def on_the_real_node(stage: Stage) -> int:
+    """Containers of real Pods that run, by the processes of whoever plays their node."""
+    pid = stage.processes["players"].pid
+    below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return sum(command(each) == "bwrap" for each in below)
+
+
+def command(pid: str) -> str:
+    """The name of a process; nothing of one that is gone."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return ""
+
+
+def pods_made(stage: Stage) -> int:
+    """Pods that the double has made, by its log."""
+    return sum(
+        (line["verb"], line["resource"], line["code"]) == ("create", "pods", 201)
+        and not line["subresource"]
+        for line in stage.log()
+    )

@@ -78,6 +78,30 @@ def test_pools_are_kept_for_so_many_templates(stage: Stage) -> None:
     asyncio.run(go())
 
 
+def test_what_is_used_once_has_no_spare_pods_and_costs_nobody_theirs(stage: Stage) -> None:
+    async def go() -> None:
+        async with backend(stage, warm=1, warm_templates=1) as made:
+            session = (await made.held()).session
+            async with closing(await made.create(TEMPLATE)) as lent:
+
+                def others() -> set[str]:
+                    states = session.pods.objects.values()
+                    return {s.uid for s in states if s.runs and s.name != pod_of(lent)}
+
+                await until(lambda: len(others()) == 1)
+                ready, kept = others(), set(session.taken_in)
+                for number in range(3):
+                    once = {"env": {"N": str(number)}, "spares": False}
+                    await (await made.create(TEMPLATE.model_copy(update=once))).close()
+                assert others() == ready
+                assert set(session.taken_in) == kept, "of what is used once nothing is remembered"
+                async with closing(await made.create(TEMPLATE)) as other:
+                    states = session.pods.objects.values()
+                    assert {s.uid for s in states if s.name == pod_of(other)} == ready
+
+    asyncio.run(go())
+
+
 HOLD = """
 import asyncio, sys
 from sandboxes.kubernetes.backend import KubernetesBackend

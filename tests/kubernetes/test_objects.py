@@ -302,6 +302,24 @@ def test_the_doctor_goes_by_the_handler_and_not_by_the_name_of_its_class(
     assert found.holds == holds
 
 
+def test_archives_that_pods_may_ask_for_stay_and_of_others_the_last_ones() -> None:
+    async def go() -> None:
+        needed = set[str]()
+        some = filling.Fillings(carry_python=False, kept=1, needed=lambda: needed)
+        made = list[Filling]()
+        for number in range(4):
+            found = await some.of(SandboxTemplate(files={"/opt/x/y": str(number)}))
+            assert found is not None
+            made.append(found)
+            needed.add(made[0].digest)
+        assert [each.archive.exists() for each in made] == [True, False, True, True]
+        again = await some.of(SandboxTemplate(files={"/opt/x/y": "1"}))
+        assert again is not None
+        assert again.archive.exists()
+
+    asyncio.run(go())
+
+
 def test_the_path_of_our_programs_is_that_of_the_brought_python() -> None:
     """`python_env.base_python` names it wherever the sandbox is."""
     assert manifests.BROUGHT.rpartition("/")[0] == f"{python_env.BASE}/bin"

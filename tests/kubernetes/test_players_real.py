@@ -13,6 +13,7 @@ import pytest
 from sandboxes.core.owners import PREFIX, root_folder
 from sandboxes.local import cgroups, reaper
 from tests.kubernetes.asking import Asking, Json, asking, phase, state_of, until
+from tests.kubernetes.leaks import command
 from tests.kubernetes.players.real.host import unable
 from tests.kubernetes.players.real.security import RefusedError, identity_of
 from tests.kubernetes.players.real.sources import expanded
@@ -393,7 +394,7 @@ def test_a_removed_pod_leaves_nothing_on_the_machine(
 
     async def left() -> Json:
         below = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        children = [each for each in below if comm(each) == "bwrap"]
+        children = [each for each in below if command(each) == "bwrap"]
         folders = root_folder().glob(f"{pid}.*/pods/{uids[0]}")
         groups = [
             str(folder)
@@ -417,13 +418,6 @@ def test_a_removed_pod_leaves_nothing_on_the_machine(
     with_pod(test, spec)
     nothing = {"status": [], "mounted": False}
     asyncio.run(until(left, lambda found: found == nothing, "what a Pod leaves"))
-
-
-def comm(pid: str) -> str:
-    try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
-    except OSError:
-        return ""
 
 
 @pytest.mark.slow

@@ -1,19 +1,24 @@
 """A run whose sandboxes are on a cluster makes the rows that it makes on this machine."""
 
+import json
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from flows.cli import main as cli
 from records.errors import ConfigError
 from records.store.dataset import Dataset
+from sandboxes.kubernetes.settings import KubernetesSettings
 from sandboxes.lending.accounts import Accounts
 from sandboxes.lending.leases import HERE, available, place_in_use
 from synth.engine.shard_maker import CLUSTER, LEASES
+from synth.episode.tools.code_environments import bug_of, is_code
 from synth.pipeline.config import RunConfig
-from synth.publish.report import summary_markdown
 from tests.flows.pipeline_work import content_of, run_pipeline
+from tests.flows.prefect_api import artifacts, flow_runs
+from tests.kubernetes.leaks import on_the_real_node, running
 from tests.kubernetes.players.real.host import unable
 from tests.kubernetes.staging import Stage
 
@@ -24,61 +29,81 @@ pytestmark = [
 ]
 
 CONFIG = RunConfig(
-    name="placed", domains=(), servers=(), code=(), num_tasks=1, shard_size=4, concurrency=4,
-    workers=1,
+    name="placed", domains=(), servers=("time",), code=("basics", "coinpurse"), num_tasks=4,
+    shard_size=4, concurrency=4, workers=1,
 )  # fmt: skip
 
-USED = {
-    "server": ({"servers": ["time"]}, "mcp"),
-    "problem": ({"code": ["basics"]}, "code"),
-    "repository": ({"code": ["coinpurse"]}, "code"),
-}
-"""Name -> what a run is told to use, and what executed its calls."""
+
+def written(config: RunConfig, settings: KubernetesSettings) -> str:
+    """As a file: the run, the one line that puts it on a cluster, and how that cluster is."""
+    own = config.model_dump(mode="json", exclude_unset=True)
+    lines = [f"{name} = {json.dumps(value)}" for name, value in own.items()]
+    lines += ["[sandboxes]", 'backend = "kubernetes"', "[sandboxes.kubernetes]"]
+    there = settings.model_dump(mode="json", exclude_defaults=True)
+    return "\n".join([*lines, *(f"{name} = {json.dumps(value)}" for name, value in there.items())])
 
 
-def told(uses: dict[str, Any], **more: Any) -> RunConfig:
-    return RunConfig.model_validate(CONFIG.model_dump(exclude_unset=True) | uses | more)
+def counted(dataset: Dataset, beginning: str) -> dict[str, int]:
+    """What the run's timings count under names that begin so."""
+    found: dict[str, int] = {}
+    for row in dataset.rows("timings"):
+        if row["name"].startswith(beginning):
+            name = row["name"].removeprefix(beginning)
+            found[name] = found.get(name, 0) + row["count"]
+    return found
 
 
-def there(stage: Stage, uses: dict[str, Any]) -> RunConfig:
-    settings = stage.settings(own_users=True, stream_cpus=1)
-    sandboxes = {"backend": "kubernetes", "kubernetes": settings.model_dump()}
-    return told(uses, sandboxes=sandboxes)
-
-
-@pytest.mark.parametrize(
-    "what", ["server", "repository", pytest.param("problem", marks=pytest.mark.scale)]
-)
-def test_a_run_on_a_cluster_makes_the_same_rows_and_says_what_it_took(
-    stage: Stage, tmp_path: Path, what: str
+def test_synth_run_on_a_cluster_makes_the_same_rows_and_shows_what_it_took(
+    stage: Stage, prefect_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    uses, executed_by = USED[what]
-    run_pipeline(tmp_path / "here", told(uses))
-    run_pipeline(tmp_path / "there", there(stage, uses))
+    """Code, a repository and an MCP server; while the API server fails and throttles some requests,
+    which reports and the artifact tell of."""
+    monkeypatch.chdir(tmp_path)
+    run_pipeline(tmp_path / "here", CONFIG)
+    settings = stage.settings(own_users=True, stream_cpus=1)
+    (tmp_path / "run.toml").write_text(written(CONFIG, settings))
+    if stage.double is not None:
+        ours = {
+            "kind": "status", "count": 1, "verb": "create", "user_agent": "agentic-synth",
+            "resource": "sandboxclaims" if stage.claims else "pods",
+        }  # fmt: skip
+        stage.fault(code=500, **ours)
+        stage.fault(code=429, retry_after_s=1, **ours)
+    assert cli.run(("run", "run.toml", "--dataset", "there")) == 0
     assert content_of(tmp_path / "there") == content_of(tmp_path / "here")
     dataset = Dataset.open(tmp_path / "there")
-    assert executed_by in {row["executed_by"] for row in dataset.rows("tool_calls")}
-    counts = {name: 0 for name in ("asked", "claimed", "streams", "waited_ms")}
-    leases: dict[str, int] = {}
-    for row in dataset.rows("timings"):
-        for begin, of in ((CLUSTER, counts), (LEASES, leases)):
-            if row["name"].startswith(begin):
-                name = row["name"].removeprefix(begin)
-                of[name] = of.get(name, 0) + row["count"]
-    assert counts["asked"] == counts["claimed"] > 0
-    Accounts.of(leases).check()
-    assert "Sandboxes on the cluster" in summary_markdown(dataset)
-    while stage.kubectl("get", "pods", "-l", "synth.dev/owner", "-o", "name"):
+    assert {"mcp", "code"} <= {row["executed_by"] for row in dataset.rows("tool_calls")}
+    code = [row for row in dataset.rows("tasks") if is_code(row)]
+    assert {bug_of(row) is None for row in code} == {True, False}, "a problem and a repository"
+
+    counts = counted(dataset, CLUSTER)
+    assert counts["claimed"] > 0
+    assert counts["asked"] == counts["claimed"] + sum(
+        n for name, n in counts.items() if name.startswith(("failed_", "no_room_"))
+    )
+    accounts = Accounts.of(counted(dataset, LEASES))
+    accounts.check()
+    assert not accounts.refused
+    run = flow_runs(prefect_url, "pipeline-placed")["pipeline-placed"]
+    assert run["state_type"] == "COMPLETED"
+    shown: list[Any] = [artifacts(prefect_url, run["id"])["summary"]["data"]]
+    shown.append((tmp_path / "there" / "report.html").read_text())
+    words = ["Sandboxes on the cluster", "sandboxes asked for", f"{counts['asked']:,}"]
+    words += ["mean time until a sandbox answered", "infrastructure failures"]
+    if stage.double is not None:
+        words += ["that the API server throttled", "that the API server failed"]
+    assert [word for text in shown for word in words if word not in text] == []
+    while running(stage) or on_the_real_node(stage):
         time.sleep(0.2)
 
 
 def test_a_run_that_cannot_have_its_cluster_is_refused_before_any_work(
     stage: Stage, tmp_path: Path
 ) -> None:
-    config = there(stage, {"servers": ["time"]})
-    nowhere = config.sandboxes.kubernetes.model_copy(update={"namespace": "there-is-none"})
-    sandboxes = config.sandboxes.model_copy(update={"kubernetes": nowhere})
+    nowhere = stage.settings(namespace="there-is-none")
+    sandboxes = {"backend": "kubernetes", "kubernetes": nowhere.model_dump()}
+    told = CONFIG.model_dump(exclude_unset=True) | {"sandboxes": sandboxes}
     with pytest.raises(ConfigError):
-        run_pipeline(tmp_path / "d", config.model_copy(update={"sandboxes": sandboxes}))
+        run_pipeline(tmp_path / "d", RunConfig.model_validate(told))
     assert not (tmp_path / "d").exists()
     assert place_in_use() is HERE
