@@ -1,7 +1,8 @@
 """Sampling from a model: many sequences at a time, each with its own cache slot and seed.
 
 A sequence that ends frees its slot for the next one at once (continuous batching). A slot remembers
-what it holds: a prompt that begins so, as a conversation's next turn does, is read on from there.
+what it holds: a prompt that begins so, as a conversation's next turn does, is read on from there. A
+beginning that several prompts share, as the samples of one task do, is read once and copied.
 Prompts are read in bounded passes, so that memory hangs on the cache and not on their number.
 """
 
@@ -29,6 +30,9 @@ READ_TOKENS = 2048
 
 READ_KEYS = 16_384
 """Tokens that the rows of a pass attend to, all together; a row by itself may have more."""
+
+COPIED_TOKENS = 16
+"""So many tokens more in another slot are worth a copy, and another pass for what is behind."""
 
 FinishReason = Literal["stop", "length", "guide"]
 """By the stop token; by a limit; because the answer's guide gave up."""
@@ -174,8 +178,7 @@ class Sampler:
                     fresh.append(waiting.popleft())
                     self._take_slot(fresh[-1])
                 begun, active = active, active + fresh
-                for together in _passes(fresh):
-                    self._write(together, self._read(together), sampling)
+                self._begin(fresh, sampling)
                 if not fresh:
                     last = [s.draft.ids[-1:] for s in begun]
                     self._write(begun, self._feed(begun, last), sampling)
@@ -210,14 +213,49 @@ class Sampler:
         return made
 
     def _take_slot(self, sequence: _Sequence) -> None:
-        """The free slot that holds most of the beginning. The last token is read in any case: what
-        follows it is to be drawn."""
+        """The free slot whose content the beginning goes on from, else the one freed longest ago:
+        another's content would be lost, and can be copied. The last token is read in any case, as
+        what follows it is to be drawn."""
         read = sequence.read
-        shared = [_shared(self._held[slot], read[:-1]) for slot in self._free]
-        place = max(range(len(self._free)), key=shared.__getitem__)
-        sequence.slot, sequence.known = self._free.pop(place), shared[place]
-        self._held[sequence.slot] = read[: sequence.known]
-        self.cache.lengths_B[sequence.slot] = sequence.known
+        shared = [_shared(held, read[:-1]) for held in self._held]
+        going_on = [slot for slot in self._free if shared[slot] == len(self._held[slot])]
+        slot = max(going_on, key=shared.__getitem__) if going_on else self._free[0]
+        self._free.remove(slot)
+        sequence.slot, sequence.known = slot, shared[slot]
+        self._held[slot] = read[: sequence.known]
+        self.cache.lengths_B[slot] = sequence.known
+        source = max(range(len(shared)), key=shared.__getitem__)
+        self._copy(source, sequence, shared[source])
+
+    def _begin(self, fresh: Sequence[_Sequence], sampling: Sampling) -> None:
+        """Read what they begin with and draw the first token of each. One that begins as another of
+        them comes after it and copies."""
+        first: list[_Sequence] = []
+        after: list[tuple[_Sequence, _Sequence, int]] = []
+        for sequence in fresh:
+            shared = [_shared(other.read, sequence.read[:-1]) for other in first]
+            most = max(shared, default=0)
+            if most - sequence.known >= COPIED_TOKENS:
+                after.append((sequence, first[shared.index(most)], most))
+            else:
+                first.append(sequence)
+        for together in _passes(first):
+            self._write(together, self._read(together), sampling)
+        for sequence, other, most in after:
+            self._copy(other.slot, sequence, most)
+        for together in _passes([sequence for sequence, _, _ in after]):
+            self._write(together, self._read(together), sampling)
+
+    def _copy(self, source: int, sequence: _Sequence, end: int) -> None:
+        """What the slot `source` holds of the sequence's beginning, up to `end`, if it is much."""
+        slot, known = sequence.slot, sequence.known
+        if end - known < COPIED_TOKENS:
+            return
+        self.cache.copy(source, slot, known, end)
+        if self._routes_BSLK is not None:
+            self._routes_BSLK[slot, known:end] = self._routes_BSLK[source, known:end]
+        self._held[slot] = sequence.read[:end]
+        sequence.known = end
 
     def _leave_slot(self, sequence: _Sequence) -> None:
         if self._routes_BSLK is not None:

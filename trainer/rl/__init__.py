@@ -1,0 +1,1 @@
+"""Reinforcement learning on environments with verifiable rewards."""
