@@ -48,7 +48,7 @@ class AnswerDesk:
         self.decode_s = 0.0
         """Seconds in which it drew."""
         self.idle_s = 0.0
-        """Seconds in which no answer was wanted: all episodes were with their environments."""
+        """Seconds in which no answer was wanted, as all episodes were with their environments."""
 
     @property
     def over(self) -> bool:

@@ -1,6 +1,7 @@
 """The rollouts of one iteration: episodes that go on beside each other, or all together."""
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -56,13 +57,22 @@ class RolloutPhase:
             for episode in episodes:
                 await self._pause(episode)
             return
-        going = await _those(episodes, [self._begin(episode) for episode in episodes])
+        going = await self._those(episodes, [self._begin(episode) for episode in episodes])
         while going:
             asked = [self._ask(episode) for episode in going]
             while await self._desk.turn():
                 pass
             turns = [self._turn(*pair) for pair in zip(going, asked, strict=True)]
-            going = await _those(going, turns)
+            going = await self._those(going, turns)
+
+    async def _those(
+        self, episodes: Sequence[OpenEpisode], going: Sequence[Awaitable[bool]]
+    ) -> list[OpenEpisode]:
+        """Those that go on, once it is known of all; the model waits meanwhile."""
+        began = time.monotonic()
+        kept = await asyncio.gather(*going)
+        self._desk.idle_s += time.monotonic() - began
+        return [episode for episode, goes_on in zip(episodes, kept, strict=True) if goes_on]
 
     async def _beside_each_other(self, episodes: Sequence[OpenEpisode]) -> None:
         """Each at its own pace: who waits for an environment keeps nobody else waiting."""
@@ -133,11 +143,3 @@ class RolloutPhase:
             ended = sorted(self._ended, key=lambda one: one[0].key)
             self._on_part(ended, sorted(self._paused, key=lambda episode: episode.key))
             self._ended, self._paused = [], []
-
-
-async def _those(
-    episodes: Sequence[OpenEpisode], going: Sequence[Awaitable[bool]]
-) -> list[OpenEpisode]:
-    """Those that go on, once it is known of all."""
-    kept = await asyncio.gather(*going)
-    return [episode for episode, goes_on in zip(episodes, kept, strict=True) if goes_on]

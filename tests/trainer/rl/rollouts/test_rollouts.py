@@ -219,7 +219,7 @@ def test_a_conversation_that_outgrows_its_slot_is_truncated(
     for sample in samples_of(groups):
         assert (sample.outcome, sample.turns > 1) == ("truncated", True)
         assert sample.reward is not None
-        assert 300 - 40 < len(sample.tokens[0].ids)
+        assert len(sample.tokens[0].ids) > 260
 
 
 def test_nobody_waits_for_the_environment_of_another(folders: list[Path], tmp_path: Path) -> None:
