@@ -1,1 +1,1 @@
-"""Reinforcement learning on environments with verifiable rewards."""
+"""Reinforcement learning: what is learnt from played episodes, and how they are played."""
