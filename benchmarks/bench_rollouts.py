@@ -28,7 +28,7 @@ from records.seeds import rng_of
 from synth.gym.core.environment import GymStep, GymTask, Reward
 from synth.llm.wire.request import Message
 from trainer.data.tokenizer import train_tokenizer
-from trainer.inference import sampler
+from trainer.inference import sampler, slots
 from trainer.inference.drawing import Sampling
 from trainer.inference.policies import ModelPolicy
 from trainer.model.config import PRESETS
@@ -115,7 +115,7 @@ def measurements(options: argparse.Namespace, folder: Path) -> Iterator[dict[str
                 "occupancy": spread([one.occupancy for one in played]),
                 "waiting_share": spread([one.waiting_share for one in played]),
             }
-    for least in (sampler.COPIED_TOKENS, 10**9):
+    for least in (slots.COPIED_TOKENS, 10**9):
         read = read_by(policy, options, least)
         parameters = {"shared": least < 10**9}
         yield {"name": "rollouts_read", "parameters": parameters, "value": read, "unit": "tokens"}
@@ -153,19 +153,21 @@ def play(
 
 def read_by(policy: ModelPolicy, options: argparse.Namespace, least: int) -> int:
     """Tokens that one phase feeds to the model."""
-    fed, extend, before = 0, Decoder.extend, sampler.COPIED_TOKENS
+    fed, extend, before = 0, Decoder.extend, slots.COPIED_TOKENS
 
     def counted(model: Decoder, ids: Any, counts: Any, *rest: Any) -> Any:
         nonlocal fed
         fed += int(counts.sum())
         return extend(model, ids, counts, *rest)
 
-    Decoder.extend, sampler.COPIED_TOKENS = counted, least
+    Decoder.extend = counted
+    sampler.COPIED_TOKENS = slots.COPIED_TOKENS = least
     try:
         quick = argparse.Namespace(**{**vars(options), "delay": 0.0})
         play(policy, RolloutSettings(samples=SAMPLES, in_flight=options.slots), quick)
     finally:
-        Decoder.extend, sampler.COPIED_TOKENS = extend, before
+        Decoder.extend = extend
+        sampler.COPIED_TOKENS = slots.COPIED_TOKENS = before
     return fed
 
 

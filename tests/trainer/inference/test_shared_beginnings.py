@@ -45,7 +45,8 @@ def test_samples_of_one_prompt_read_it_once(
     made = sharing.generate(prompts, SAMPLING, stop=NEVER, seeds=seeds)
     answers = 6 * 8  # all tokens of an answer but the last are read
     assert sharing.fed == 60 + 5 + answers  # the last token of a prompt is read in any case
-    monkeypatch.setattr("trainer.inference.sampler.COPIED_TOKENS", 10**6)
+    for module in ("sampler", "slots"):
+        monkeypatch.setattr(f"trainer.inference.{module}.COPIED_TOKENS", 10**6)
     apart = sampler_of(slots, name)
     expected = apart.generate(prompts, SAMPLING, stop=NEVER, seeds=seeds)
     assert apart.fed >= min(slots, 6) * 60 + answers
