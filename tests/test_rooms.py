@@ -73,7 +73,7 @@ ROOMS = {
     ],
     "trainer": [
         *("data", "model/cpu", "model", "optim", "training", "inference", "evaluation"),
-        *("rl/objective", "rl", "."),
+        *("rl/objective", "rl/rollouts", "rl", "."),
     ],
     "flows": ["runtime", ".", "cli/shared", "cli/commands", "cli/tool_commands", "cli"],
 }
