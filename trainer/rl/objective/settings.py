@@ -110,8 +110,9 @@ class PtxSettings(Config):
     """Good conversations that are learnt beside the samples, against forgetting."""
 
     weight: float = Field(default=0.0, ge=0.0)
-    """Of their cross-entropy in nats a learnt token, beside the objective as its docstring has it.
-    0: none are learnt, which is ours."""
+    """Of their cross-entropy in nats a learnt token, beside the objective's loss as it is: the
+    gradient of the squared form has 2 tau as a factor, so there a small weight does much. 0: none
+    are learnt, which is ours."""
     rows: int = Field(default=4, ge=1)
     """Packed rows of a step. 4 is ours."""
 
