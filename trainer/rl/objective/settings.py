@@ -54,6 +54,8 @@ class GrpoSettings(Config):
     kl_weight: float = Field(default=0.0, ge=0.0)
     """Of the distance from a reference model, which the learner is then given. 0: there is none,
     which is ours."""
+    unbiased_kl: bool = False
+    """Weigh each token's distance by its ratio, so that the gradient is that of the divergence."""
 
 
 ObjectiveSettings = Annotated[

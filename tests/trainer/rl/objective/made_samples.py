@@ -119,8 +119,8 @@ def plain_loss(
                     loss = loss + missed**2 / len(group) / len(groups)
                 case MaskedSettings() as own:
                     for log_ratio in new - old:
-                        within = own.lowest <= float(log_ratio) <= own.highest
-                        bounded = min(max(float(log_ratio), own.lowest), own.highest)
+                        within = own.lowest <= log_ratio.item() <= own.highest
+                        bounded = min(max(log_ratio.item(), own.lowest), own.highest)
                         value = log_ratio.exp() if within else math.exp(bounded)
                         token = value * advantage - own.tau * log_ratio**2
                         loss = loss - token / num_tokens
