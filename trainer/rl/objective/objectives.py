@@ -10,7 +10,9 @@ log-ratio, log pi(token) - log pi_old(token), pi_old being the model that drew i
 Sources: `squared` is https://arxiv.org/abs/2507.20534 section 3.2.3. `masked` is the update of Kimi
 K2.5, whose N are all tokens that were drawn. `grpo` is https://arxiv.org/abs/2402.03300, k3 being
 e^d - d - 1 with d = log pi_ref - log pi; its mean is over the tokens of each sample and then over
-samples, or over all tokens. The constants are settings, and ours where the sources have none.
+samples, or over all tokens. Where it is asked for, k3 is multiplied by e^l, whose gradient then is
+that of KL(pi || pi_ref): https://arxiv.org/abs/2512.02556. The constants are settings, and ours
+where the sources have none.
 
 Every loss is a sum over samples once advantages and the numbers of prompts, samples and tokens are
 known, so samples may be learnt in any parts, as long as each stays whole.
@@ -119,7 +121,10 @@ def grpo(tokens: LearntTokens, totals: StepTotals, settings: GrpoSettings) -> Ob
     if settings.kl_weight:
         if tokens.reference_N is None:
             raise ValueError(f"kl_weight = {settings.kl_weight}, and there is no reference")
-        losses_N = losses_N + settings.kl_weight * k3(tokens.reference_N - tokens.logprobs_N)
+        apart_N = k3(tokens.reference_N - tokens.logprobs_N)
+        if settings.unbiased_kl:
+            apart_N = apart_N * ratios_N
+        losses_N = losses_N + settings.kl_weight * apart_N
     if settings.average == "sample":
         weights_S = 1 / (tokens.lengths_S.clamp_min(1) * totals.samples)
         losses_N = losses_N * weights_S[tokens.sample_N]

@@ -54,6 +54,8 @@ class GrpoSettings(Config):
     kl_weight: float = Field(default=0.0, ge=0.0)
     """Of the distance from a reference model, which the learner is then given. 0: there is none,
     which is ours."""
+    unbiased_kl: bool = False
+    """Weigh each token's distance by its ratio, so that the gradient is that of the divergence."""
 
 
 ObjectiveSettings = Annotated[
@@ -110,8 +112,9 @@ class PtxSettings(Config):
     """Good conversations that are learnt beside the samples, against forgetting."""
 
     weight: float = Field(default=0.0, ge=0.0)
-    """Of their cross-entropy in nats a learnt token, beside the objective as its docstring has it.
-    0: none are learnt, which is ours."""
+    """Of their cross-entropy in nats a learnt token, beside the objective's loss as it is: the
+    gradient of the squared form has 2 tau as a factor, so there a small weight does much. 0: none
+    are learnt, which is ours."""
     rows: int = Field(default=4, ge=1)
     """Packed rows of a step. 4 is ours."""
 

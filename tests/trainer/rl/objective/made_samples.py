@@ -119,10 +119,9 @@ def plain_loss(
                     loss = loss + missed**2 / len(group) / len(groups)
                 case MaskedSettings() as own:
                     for log_ratio in new - old:
-                        within = own.lowest <= float(log_ratio) <= own.highest
-                        near = log_ratio if within else log_ratio.detach()
-                        bounded = min(max(float(log_ratio), own.lowest), own.highest)
-                        value = near.exp() if within else torch.tensor(bounded).exp()
+                        within = own.lowest <= log_ratio.item() <= own.highest
+                        bounded = min(max(log_ratio.item(), own.lowest), own.highest)
+                        value = log_ratio.exp() if within else math.exp(bounded)
                         token = value * advantage - own.tau * log_ratio**2
                         loss = loss - token / num_tokens
                 case GrpoSettings() as own:

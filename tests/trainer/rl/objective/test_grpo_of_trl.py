@@ -48,6 +48,7 @@ def of_trl(batch: FixedBatch, settings: GrpoSettings) -> tuple[Tensor, Tensor]:
             self.model = torch.nn.Identity()
             self.accelerator = Accelerator(cpu=True)
             self.args = GRPOConfig(use_cpu=True, bf16=False, report_to=[])
+            self.args.use_bias_correction_kl = settings.unbiased_kl
             self.loss_type = "grpo" if settings.average == "sample" else "bnpo"
             self.epsilon_low, self.epsilon_high = settings.clip_low, settings.clip_high
             self.beta = settings.kl_weight
@@ -94,11 +95,19 @@ def of_ours(batch: FixedBatch, settings: GrpoSettings) -> tuple[Tensor, Tensor]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("average", ["sample", "token"])
-@pytest.mark.parametrize("kl_weight", [0.0, 0.3])
-def test_loss_and_gradients_are_those_of_trl(average: str, kl_weight: float) -> None:
+@pytest.mark.parametrize(("kl_weight", "unbiased"), [(0.0, False), (0.3, False), (0.3, True)])
+def test_loss_and_gradients_are_those_of_trl(
+    average: str, kl_weight: float, unbiased: bool
+) -> None:
     pytest.importorskip("trl", reason="TRL is not installed")
     settings = GrpoSettings.model_validate(
-        {"average": average, "kl_weight": kl_weight, "clip_low": 0.2, "clip_high": 0.28}
+        {
+            "average": average,
+            "kl_weight": kl_weight,
+            "unbiased_kl": unbiased,
+            "clip_low": 0.2,
+            "clip_high": 0.28,
+        }
     )
     batch = FixedBatch()
     theirs, ours = of_trl(batch, settings), of_ours(batch, settings)

@@ -152,6 +152,19 @@ def random_tokens(requires_grad: bool = True) -> tuple[LearntTokens, StepTotals]
     return tokens, StepTotals(samples=5, tokens=20)
 
 
+def test_the_squared_form_is_policy_gradient_with_a_penalty() -> None:
+    """Its gradient is -2 tau that of the mean of A log pi - tau / 2 (log-ratio)^2: the surrogate of
+    Kimi K1.5."""
+    tokens, _ = random_tokens()
+    made = squared(tokens, SquaredSettings(tau=0.7))
+    log_ratios_N = tokens.logprobs_N - tokens.old_N
+    ratios_S = torch.stack([log_ratios_N[tokens.sample_N == n].sum() for n in range(4)])
+    gains_S = tokens.advantages_S * ratios_S - 0.35 * ratios_S.square()
+    expected = -1.4 * (tokens.shares_S * gains_S).sum()
+    gradients = [torch.autograd.grad(x, tokens.logprobs_N)[0] for x in (made.loss, expected)]
+    torch.testing.assert_close(*gradients)
+
+
 def only(tokens: LearntTokens, samples: list[int]) -> LearntTokens:
     kept = torch.isin(tokens.sample_N, torch.tensor(samples))
     numbers = torch.tensor([samples.index(int(n)) for n in tokens.sample_N[kept]])
