@@ -4,8 +4,8 @@ A group is handed over once, whole, in the iteration in which its last sample en
 samples that are over wait for those that paused.
 """
 
-import logging
 import time
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,8 +22,6 @@ from trainer.rl.rollouts.policy import RolloutPolicy
 from trainer.rl.rollouts.samples import Group, GroupKey
 from trainer.rl.rollouts.settings import RolloutSettings
 from trainer.rl.rollouts.store import EndedEpisode, RolloutStore, StoredEpisodes
-
-log = logging.getLogger(__name__)
 
 
 @dataclass
@@ -66,8 +64,8 @@ class Rollouts:
         this is called. ConfigError for a task of a family without an environment, for a task that
         is asked for twice, and for an iteration that does not follow what the folder holds.
         """
-        self._check(tasks)
         before = self._store.carried(iteration - 1)
+        self._check(tasks, before.paused)
         identity = digest(
             *(iteration, self._policy.version, self._policy.checksum(), before.digest),
             self._settings.model_dump(mode="json"),
@@ -93,21 +91,20 @@ class Rollouts:
         that may still be played."""
         self._store.delete_before(iteration)
 
-    def _check(self, tasks: Sequence[GymTask]) -> None:
-        seen: set[str] = set()
-        for task in tasks:
+    def _check(self, tasks: Sequence[GymTask], paused: Sequence[PausedEpisode]) -> None:
+        for task in (*tasks, *(one.task for one in paused)):
             if task.family not in self._environments:
                 there = ", ".join(sorted(self._environments)) or "none"
                 raise ConfigError(
                     f"task {task.task_id} is of the family {task.family}; there are "
                     f"environments of: {there}"
                 )
-            if task.task_id in seen:
+        for task_id, times in Counter(task.task_id for task in tasks).items():
+            if times > 1:
                 raise ConfigError(
-                    f"task {task.task_id} is asked for twice in one iteration; raise samples "
+                    f"task {task_id} is asked for {times} times in one iteration; raise samples "
                     f"({self._settings.samples}) for more episodes of it"
                 )
-            seen.add(task.task_id)
 
     def _asked_for(self, tasks: Sequence[GymTask], iteration: int) -> list[PausedEpisode]:
         size = self._settings.samples
@@ -185,12 +182,7 @@ class Rollouts:
         if (live := self._live.pop(paused.key, None)) is not None:
             live.go_on(iteration, meter)
             return live
-        environment = self._environments.get(paused.task.family)
-        if environment is None:
-            raise ConfigError(
-                f"an episode of task {paused.task.task_id} is paused, and its family "
-                f"{paused.task.family} has no environment any more"
-            )
+        environment = self._environments[paused.task.family]
         return OpenEpisode(paused, environment, self._settings, meter, iteration=iteration)
 
     def _whole(self, groups: dict[GroupKey, _OpenGroup]) -> list[Group]:

@@ -418,7 +418,7 @@ def test_what_cannot_be_played_is_refused(folders: list[Path], tmp_path: Path) -
     rollouts = Rollouts(policy, [Errands()], settings, tmp_path)
     with pytest.raises(ConfigError, match=r"family twice; there are environments of: errands"):
         asyncio.run(rollouts.play(tasks_of("twice", 1), 0))
-    with pytest.raises(ConfigError, match="errands-0 is asked for twice in one iteration"):
+    with pytest.raises(ConfigError, match="errands-0 is asked for 2 times in one iteration"):
         asyncio.run(rollouts.play(tasks_of("errands", 1, turns=1) * 2, 0))
     assert list(tmp_path.iterdir()) == []
 
