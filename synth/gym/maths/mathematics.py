@@ -38,11 +38,16 @@ _SPACING = re.compile(
 )
 _NAMED = re.compile(r"^\s*[a-zA-Z](?:_\{?\w+\}?)?\s*=\s*")
 _UNITS = re.compile(
-    r"(?:\\?%|\^?\s*\{?\\circ\}?|°|(?<=[\s0-9})])[a-zA-Z][a-zA-Z ./]{0,30}(?:\^\{?[23]\}?)?|[²³])+\s*\.?$"
+    r"""(?: \\?% | ²  | ³ | ° | \^?\s*\{?\\circ\}?
+          | (?<=[\s0-9})]) [a-zA-Z][a-zA-Z ./]{0,30} (?:\^\{?[23]\}?)?
+        )+ \s*\.?$""",
+    re.VERBOSE,
 )
 _MONEY = re.compile(r"^\s*(?:\\?\$|€|£|¥|USD|EUR)\s*")
 _POWER_OF_TEN = re.compile(
-    r"\s*(?:\\times|\\cdot|\*|\N{MULTIPLICATION SIGN}|x)\s*10\s*(?:\^|\*\*)\s*(?:\{\s*(-?\d{1,3})\s*\}|(-?\d{1,3}))$"
+    r"""\s*(?: \\times | \\cdot | \* | \N{MULTIPLICATION SIGN} | x )
+        \s*10\s*(?:\^|\*\*)\s*(?: \{\s*(-?\d{1,3})\s*\} | (-?\d{1,3}) )$""",
+    re.VERBOSE,
 )
 _E_NOTATION = re.compile(r"[eE][+-]?\d{1,3}$")
 _PARTS = re.compile(r"\\[a-zA-Z]+|\d+(?:\.\d+)?|[a-zA-Z]|[-+*/^!=<>_|]")
@@ -56,7 +61,6 @@ def is_number(text: str) -> bool:
     text = _MONEY.sub("", _NAMED.sub("", text)).strip().strip("$").strip()
     text = _UNITS.sub("", text).strip()
     text = _E_NOTATION.sub("", _POWER_OF_TEN.sub("", text)).strip()
-    text = text.replace("{", "{").strip()
     return exact_number(_plain_fraction(text)) is not None
 
 

@@ -18,7 +18,7 @@ from synth.gym.maths.kinds import KINDS, LEFT_OUT
 from synth.gym.maths.puzzle_checks import CHECKS
 from synth.gym.maths.splits import SplitCounts, SplitShares, drawn_into_splits
 
-DRAWN_TOGETHER = 50
+DRAWN_TOGETHER = 10
 """Puzzles of one of the library's data sets; another seed makes the next."""
 
 DRAWS_FOR_ONE = 30
