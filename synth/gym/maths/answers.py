@@ -7,6 +7,7 @@ says the same each time: whoever offers several answers has given none.
 import re
 from collections.abc import Iterator
 from fractions import Fraction
+from itertools import islice
 from typing import Literal, NamedTuple
 
 INSTRUCTION = (
@@ -18,12 +19,15 @@ INSTRUCTION = (
 LONGEST_ANSWER = 20_000
 """Characters; the longest of the puzzles' solutions has a few thousand."""
 
+MOST_BOXES = 50
+"""Boxes that are read of a reply; more of them are several answers."""
+
 LONGEST_NUMBER = 400
 """Characters: longer ones are no answer, and Python refuses to read them from 4,300 digits on."""
 
 Fault = Literal["no_answer", "several_answers", "too_long"]
 
-_TAGGED = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
+_TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
 _MATHS_SIGNS = re.compile(r"^(?:\$\$(.*)\$\$|\$(.*)\$|\\\((.*)\\\)|\\\[(.*)\\\])$", re.DOTALL)
 _GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?")
@@ -40,6 +44,8 @@ class FinalAnswer(NamedTuple):
 def final_answer(reply: str) -> FinalAnswer:
     """What the reply gives as its answer, without what is only there to mark it."""
     found = list(dict.fromkeys(_given(reply)))
+    if len(_BOX.findall(reply)) > MOST_BOXES:
+        return FinalAnswer("", "several_answers")
     if not found:
         return FinalAnswer("", "no_answer")
     if len(found) > 1:
@@ -50,15 +56,26 @@ def final_answer(reply: str) -> FinalAnswer:
 
 
 def _given(reply: str) -> Iterator[str]:
-    tagged = list(_TAGGED.finditer(reply))
-    for match in tagged:
-        yield _unmarked(match.group(1))
-    spans = [match.span() for match in tagged]
-    for match in _BOX.finditer(reply):
+    spans = list(_tagged(reply))
+    for start, end in spans:
+        yield _unmarked(reply[start:end])
+    for match in islice(_BOX.finditer(reply), MOST_BOXES):
         if not any(start <= match.start() < end for start, end in spans):
             content = _in_braces(reply, match.end())
             if content is not None:
                 yield _unmarked(content)
+
+
+def _tagged(reply: str) -> Iterator[tuple[int, int]]:
+    """Where the texts between the tags stand: each from the first that opens to the next that
+    closes."""
+    opened: int | None = None
+    for tag in _TAG.finditer(reply):
+        if not tag.group(1):
+            opened = tag.end() if opened is None else opened
+        elif opened is not None:
+            yield opened, tag.start()
+            opened = None
 
 
 def _in_braces(text: str, start: int) -> str | None:

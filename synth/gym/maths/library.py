@@ -19,17 +19,15 @@ def prepare(arguments: Mapping[str, Any]) -> None:
 
 
 def answer(arguments: Mapping[str, Any]) -> Any:
-    """For `draw`, entries of the given indices; for a `reply`, the library's own score."""
+    """For `draw`, entries of the given indices; for a `reply`, the library's own score, or None
+    where the puzzle of that index is not the one that is asked about."""
     kind, level = arguments["kind"], arguments["level"]
     puzzles = _data_set(kind, level, canonical_json(arguments["settings"]))
     if "draw" in arguments:
         return [_entry(kind, puzzles, index) for index in arguments["draw"]]
     entry = puzzles[arguments["index"]]
-    if entry["question"] != arguments["question"]:
-        raise ValueError(
-            f"{kind} {arguments['index']} is another puzzle than the task's: the version of "
-            "reasoning-gym is not the one that drew it"
-        )
+    if _question(entry) != arguments["question"]:
+        return None  # another version of the library drew the task
     return float(puzzles.score_answer(arguments["reply"], entry))
 
 
@@ -38,12 +36,15 @@ def _entry(kind: str, puzzles: Any, index: int) -> dict[str, Any]:
     facts = {name: _plain(entry["metadata"][name]) for name in KINDS[kind].facts}
     solution = entry["answer"]
     return {
-        "question": entry["question"].strip("\n"),
-        "raw_question": entry["question"],
+        "question": _question(entry),
         "answer": None if solution is None else str(solution),
         "facts": facts,
         "category": puzzles.category,
     }
+
+
+def _question(entry: Mapping[str, Any]) -> str:
+    return entry["question"].strip("\n")
 
 
 @lru_cache(maxsize=64)

@@ -34,13 +34,13 @@ LEFT_TO_DO = (
 
 _TEXT = re.compile(r"\\(?:text|mathrm|textbf|mathbf|mbox|textit)\s*\{([^{}]*)\}")
 _SPACING = re.compile(
-    r"\\(?:left|right|,|;|:|!|quad|qquad|displaystyle|limits|big|Big)(?![a-zA-Z])"
+    r"\\(?:[,;:!]|(?:left|right|quad|qquad|displaystyle|limits|big|Big)(?![a-zA-Z]))"
 )
 _NAMED = re.compile(r"^\s*[a-zA-Z](?:_\{?\w+\}?)?\s*=\s*")
 _UNITS = re.compile(
-    r"""(?: \\?% | ²  | ³ | ° | \^?\s*\{?\\circ\}?
-          | (?<=[\s0-9})]) [a-zA-Z][a-zA-Z ./]{0,30} (?:\^\{?[23]\}?)?
-        )+ \s*\.?$""",
+    r"""(?: \\?% | ² | ³ | ° | \^?\s*\{?\\circ\}?
+          | (?<=[\s0-9})]) [a-zA-Z][a-zA-Z ./]{0,30} (?:\^\{?[23]\}?|²|³)?
+        ) \s*\.?$""",
     re.VERBOSE,
 )
 _MONEY = re.compile(r"^\s*(?:\\?\$|€|£|¥|USD|EUR)\s*")

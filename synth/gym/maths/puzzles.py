@@ -133,7 +133,7 @@ class Puzzles(Questions):
             "level": body["level"],
             "settings": body["settings"],
             "index": body["index"],
-            "question": body["raw_question"],
+            "question": body["question"],
             "reply": reply,
         }
         computed = self._checker.compute("puzzles", arguments, cpu_s=CHECK_CPU_S)
@@ -141,6 +141,12 @@ class Puzzles(Questions):
             parts["unchecked"] = 1.0
             return None
         score = computed.result
+        if score is None:
+            raise ConfigError(
+                f"gym.puzzles: this version of reasoning-gym draws another puzzle of kind "
+                f"{body['kind']!r} than the one that is played; draw the tasks anew, or install "
+                "the version that drew them (constraints.txt)"
+            )
         if not 0 <= score <= 1:  # also where it is no number: every comparison with that is false
             parts["unchecked"] = 1.0
             return None

@@ -113,7 +113,7 @@ def test_a_class_in_the_place_of_an_environment_is_told(tmp_path: Path) -> None:
 
 def test_a_family_that_is_no_name_is_told(tmp_path: Path) -> None:
     text = replaced('family = "my_sums"', 'family = "my sums"')
-    with pytest.raises(ConfigError, match="ENVIRONMENT.family is 'my sums'; name it"):
+    with pytest.raises(ConfigError, match=r"ENVIRONMENT\.family is 'my sums'; name it"):
         load_environment(written(tmp_path, text))
 
 

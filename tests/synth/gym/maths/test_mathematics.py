@@ -6,6 +6,7 @@ makes of them; what it gets wrong all the same stands in `KNOWN_TO_BE_WRONG`.
 
 import asyncio
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -234,6 +235,14 @@ def test_what_is_not_worked_out_to_a_number(text: str) -> None:
 )
 def test_why_an_answer_is_not_compared(right: str, given: str, why: str | None) -> None:
     assert refusal(right, given, QUESTION) == why
+
+
+@pytest.mark.parametrize("text", ["1 " + "a " * 240 + "1", "{" * 490, "x=" * 240, "1," * 240])
+def test_a_long_answer_is_looked_at_in_no_time(text: str) -> None:
+    start = time.process_time()
+    assert not is_number(text)
+    assert refusal("4", text, QUESTION * 50) == "unevaluated"
+    assert time.process_time() - start < 0.5
 
 
 def test_the_module_is_imported_without_sympy() -> None:

@@ -176,6 +176,26 @@ def test_cryptarithms_are_solved_by_any_assignment_that_adds_up_and_no_other(
         assert value(environment, task, tagged(same)) == 0.0
 
 
+def test_every_kind_of_the_library_is_used_or_left_out_with_a_reason() -> None:
+    program = "import json, reasoning_gym.factory as f; print(json.dumps(sorted(f.DATASETS)))"
+    done = subprocess.run(
+        [sys.executable, "-c", "import reasoning_gym\n" + program],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == sorted(KINDS.keys() | LEFT_OUT.keys())
+
+
+def test_a_task_of_another_version_of_the_library_is_not_scored(
+    environment: Puzzles, by_kind: Mapping[str, list[GymTask]]
+) -> None:
+    task = by_kind["jugs"][0]
+    body = {**task.body, "question": "Which jug?"}
+    with pytest.raises(ConfigError, match="draws another puzzle of kind 'jugs'"):
+        environment.reward(task._replace(body=body), tagged('["fill A"]'))
+
+
 def tasks_elsewhere(settings: Mapping[str, Any]) -> list[str]:
     """Ids of tasks, as another process with another order of sets makes them."""
     program = (
