@@ -39,14 +39,14 @@ class EnvironmentFile(Config):
     @model_validator(mode="before")
     @classmethod
     def _as_it_is(cls, given: Any) -> Any:
-        path = given if isinstance(given, str) else (given or {}).get("path")
+        path = given.get("path") if isinstance(given, Mapping) else given
         if not isinstance(path, str) or not path.endswith(".py"):
             raise ValueError("an environment is the path of a Python file, such as my_sums.py")
         try:
             found = hashlib.sha256(Path(path).read_bytes()).hexdigest()
         except OSError as error:
             raise ValueError(f"{path} cannot be read: {error.strerror}") from error
-        if isinstance(given, dict) and given.get("sha256", found) != found:
+        if isinstance(given, Mapping) and given.get("sha256", found) != found:
             raise ValueError(
                 f"{path} was edited since; put back what it was, or make a run of its own with the "
                 "edited one"

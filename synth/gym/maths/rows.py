@@ -38,7 +38,7 @@ class MathsFile(Config):
 class MathsSettings(Config):
     """The family `maths`."""
 
-    files: tuple[MathsFile, ...] = Field(default=(), min_length=1)
+    files: tuple[MathsFile, ...] = Field(min_length=1)
     """Where the questions are."""
     shares: SplitShares = SplitShares()
     """Which questions belong to which split."""
