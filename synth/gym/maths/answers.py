@@ -25,7 +25,7 @@ MOST_BOXES = 50
 LONGEST_NUMBER = 400
 """Characters: longer ones are no answer, and Python refuses to read them from 4,300 digits on."""
 
-Fault = Literal["no_answer", "several_answers", "too_long"]
+AnswerFault = Literal["no_answer", "several_answers", "too_long"]
 
 _TAG = re.compile(r"<(/?)answer>", re.IGNORECASE)
 _BOX = re.compile(r"\\(?:boxed|fbox)\s*\{")
@@ -38,7 +38,7 @@ _QUOTIENT = re.compile(r"([+-]?)\s*(?:\\[dt]?frac\s*\{(.+)\}\s*\{(.+)\}|([^/{}]+
 class FinalAnswer(NamedTuple):
     text: str
     """Empty where there is none."""
-    fault: Fault | None = None
+    fault: AnswerFault | None = None
 
 
 def final_answer(reply: str) -> FinalAnswer:

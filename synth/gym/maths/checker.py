@@ -1,6 +1,5 @@
 """Whoever computes what may hang or grow, in a process beside this one (`worker.py`)."""
 
-import asyncio
 import json
 import os
 import subprocess
@@ -12,7 +11,7 @@ from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from records.errors import TransientError
+from records.errors import ConfigError, TransientError
 
 CHECK_CPU_S = 2.0
 """Of CPU time for one answer: ours. A comparison takes milliseconds, a hard one some tenths."""
@@ -29,11 +28,15 @@ WALL_PER_CPU = 60.0
 _COMMAND = "from synth.gym.maths.worker import main; main()"
 
 
+CheckFault = Literal["not_prepared", "cpu", "memory", "died", "raised"]
+"""Why nothing was computed: the library is missing or refuses the settings, or, for a reason that
+lies in the text itself, time or memory did not suffice, or the library failed."""
+
+
 class Computed(NamedTuple):
     result: Any
     """A JSON value; None where there is a fault."""
-    fault: Literal["cpu", "memory", "died", "raised"] | None = None
-    """Why the answer could not be computed: for a reason that lies in the request itself."""
+    fault: CheckFault | None = None
     detail: str = ""
 
 
@@ -68,11 +71,13 @@ class Checker:
             raise TransientError(f"an answer was not checked: {answer['detail']}")
         return Computed(answer.get("result"), answer.get("fault"), answer.get("detail", ""))
 
-    async def computed(
-        self, module: Literal["maths", "puzzles"], arguments: Mapping[str, Any], *, cpu_s: float
-    ) -> Computed:
-        """`compute`, in a thread."""
-        return await asyncio.to_thread(self.compute, module, arguments, cpu_s=cpu_s)
+    def judged(self, module: Literal["maths", "puzzles"], arguments: Mapping[str, Any]) -> Computed:
+        """`compute` about an answer, in `CHECK_CPU_S`. ConfigError where the library is missing,
+        which no answer is to blame for."""
+        computed = self.compute(module, arguments, cpu_s=CHECK_CPU_S)
+        if computed.fault == "not_prepared":
+            raise ConfigError(f"gym: answers cannot be checked: {computed.detail}")
+        return computed
 
     def close(self) -> None:
         """End the process, if there is one. A later request starts another."""

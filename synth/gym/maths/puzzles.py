@@ -13,7 +13,7 @@ from records.seeds import seed_of
 from synth.gym.core.environment import GymTask, Reward
 from synth.gym.core.questions import Questions
 from synth.gym.maths.answers import INSTRUCTION, final_answer
-from synth.gym.maths.checker import CHECK_CPU_S, DRAW_CPU_S, Checker
+from synth.gym.maths.checker import DRAW_CPU_S, Checker
 from synth.gym.maths.kinds import KINDS, LEFT_OUT
 from synth.gym.maths.puzzle_checks import CHECKS
 from synth.gym.maths.splits import SplitCounts, SplitShares, drawn_into_splits
@@ -136,7 +136,7 @@ class Puzzles(Questions):
             "question": body["question"],
             "reply": reply,
         }
-        computed = self._checker.compute("puzzles", arguments, cpu_s=CHECK_CPU_S)
+        computed = self._checker.judged("puzzles", arguments)
         if computed.fault is not None:
             parts["unchecked"] = 1.0
             return None

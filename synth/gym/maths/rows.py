@@ -13,7 +13,7 @@ from records.errors import ConfigError
 from synth.gym.core.environment import GymTask, Reward
 from synth.gym.core.questions import Questions
 from synth.gym.maths.answers import INSTRUCTION, final_answer, one_space
-from synth.gym.maths.checker import CHECK_CPU_S, Checker
+from synth.gym.maths.checker import Checker
 from synth.gym.maths.mathematics import refusal
 from synth.gym.maths.splits import SplitCounts, SplitShares, drawn_into_splits
 from synth.matching.evaluations import evaluation_rows
@@ -89,9 +89,7 @@ class MathsQuestions(Questions):
         if refusal(right, given, body["question"]) is not None:
             parts["refused"] = 1.0
             return False
-        compared = self._checker.compute(
-            "maths", {"right": right, "answer": given}, cpu_s=CHECK_CPU_S
-        )
+        compared = self._checker.judged("maths", {"right": right, "answer": given})
         if compared.fault is not None:
             parts["unchecked"] = 1.0
             return False

@@ -42,13 +42,16 @@ def main() -> None:
 
 
 def _answered(request: dict[str, Any]) -> dict[str, Any]:
-    """{"result": ...}, or {"fault": "cpu" | "memory" | "died" | "raised", "detail": ...}."""
+    """{"result": ...}, or {"fault": ..., "detail": ...} (`CheckFault` in `checker.py`, or "killed")."""
     module = importlib.import_module(MODULES[request["module"]])
     arguments = request["arguments"]
     try:
         module.prepare(arguments)
+    except ImportError as error:
+        detail = f"{error}; install the extra `gym` (pip install 'agentic-synth[gym]')"
+        return {"fault": "not_prepared", "detail": detail}
     except Exception as error:  # the library's, for settings that it does not know
-        return {"fault": "raised", "detail": f"{type(error).__name__}: {error}"}
+        return {"fault": "not_prepared", "detail": f"{type(error).__name__}: {error}"}
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

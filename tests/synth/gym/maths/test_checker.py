@@ -5,10 +5,11 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from records.errors import TransientError
+from records.errors import ConfigError, TransientError
 from synth.gym.maths.checker import CHECK_CPU_S, Checker
 
 pytestmark = pytest.mark.slow
@@ -80,8 +81,22 @@ def test_any_text_is_answered(checker: Checker, answer: str) -> None:
 def test_a_fault_of_a_request_is_told(checker: Checker) -> None:
     missing = {"kind": "no_such_kind", "level": None, "settings": {}, "draw": [0]}
     found = checker.compute("puzzles", missing, cpu_s=CHECK_CPU_S)
-    assert found.fault == "raised"
+    assert found.fault == "not_prepared"
     assert "no_such_kind" in found.detail
+
+
+def test_a_library_that_is_missing_is_no_answer_s_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("math_verify", "reasoning_gym"):
+        (tmp_path / f"{name}.py").write_text(f"raise ModuleNotFoundError('No module {name}')\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    made = Checker()
+    with pytest.raises(ConfigError, match="No module math_verify; install the extra `gym`"):
+        made.judged("maths", {"right": "1", "answer": "2"})
+    kind = {"kind": "gcd", "level": None, "settings": {}, "draw": [0]}
+    assert "extra `gym`" in made.compute("puzzles", kind, cpu_s=CHECK_CPU_S).detail
+    made.close()
 
 
 def test_a_process_that_is_killed_is_no_answer_and_starts_again(checker: Checker) -> None:
@@ -96,9 +111,9 @@ def test_a_process_that_is_killed_is_no_answer_and_starts_again(checker: Checker
 
 def test_requests_of_many_episodes_are_answered_each_with_its_own(checker: Checker) -> None:
     async def all_of() -> list[object]:
-        asked = [("maths", {"right": f"{n}", "answer": f"{n % 4}"}) for n in range(8)]
+        asked = [{"right": f"{n}", "answer": f"{n % 4}"} for n in range(8)]
         found = await asyncio.gather(
-            *(checker.computed("maths", arguments, cpu_s=CHECK_CPU_S) for _, arguments in asked)
+            *(asyncio.to_thread(checker.judged, "maths", arguments) for arguments in asked)
         )
         return [one.result for one in found]
 
