@@ -42,7 +42,7 @@ def main() -> None:
 
 
 def _answered(request: dict[str, Any]) -> dict[str, Any]:
-    """{"result": ...}, or {"fault": ..., "detail": ...} (`CheckFault` in `checker.py`, or "killed")."""
+    """{"result": ...}, or {"fault": ..., "detail": ...}, of `checker.CheckFault` or "killed"."""
     module = importlib.import_module(MODULES[request["module"]])
     arguments = request["arguments"]
     try:
