@@ -53,12 +53,16 @@ class Checker:
     ) -> Computed:
         """What `answer` of the module makes of the arguments. TransientError where the process
         cannot begin, ends, or gives no answer in `WALL_PER_CPU` times the CPU time."""
-        request = {"module": module, "arguments": dict(arguments), "cpu_s": cpu_s}
+        wall_s = cpu_s * WALL_PER_CPU
+        request = {
+            **{"module": module, "arguments": dict(arguments)},
+            **{"cpu_s": cpu_s, "wall_s": wall_s},
+        }
         with self._lock:
             channel = self._channel()
             try:
                 channel.send_bytes(json.dumps(request).encode())
-                if not channel.poll(cpu_s * WALL_PER_CPU + START_S):
+                if not channel.poll(wall_s + START_S):
                     raise TimeoutError
                 answer = json.loads(channel.recv_bytes())
             except (EOFError, OSError, TimeoutError) as error:

@@ -56,7 +56,7 @@ def _answered(request: dict[str, Any]) -> dict[str, Any]:
     child = os.fork()
     if child == 0:
         os.close(reading)
-        _in_child(writing, module.answer, arguments, request["cpu_s"])
+        _in_child(writing, module.answer, arguments, request["cpu_s"], request["wall_s"])
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
         written = pipe.read()
@@ -65,19 +65,24 @@ def _answered(request: dict[str, Any]) -> dict[str, Any]:
         return json.loads(written)
     if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF:
         return {"fault": "cpu", "detail": f"more than {request['cpu_s']} s of CPU time"}
-    if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL:
-        return {"fault": "killed", "detail": "somebody ended the process, perhaps the system"}
+    if os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGKILL, signal.SIGALRM):
+        return {"fault": "killed", "detail": "its process was ended, or got no CPU time for long"}
     return {"fault": "died", "detail": f"the process ended with status {status}"}
 
 
 def _in_child(
-    writing: int, answer: Callable[[dict[str, Any]], Any], arguments: dict[str, Any], cpu_s: float
+    writing: int,
+    answer: Callable[[dict[str, Any]], Any],
+    arguments: dict[str, Any],
+    cpu_s: float,
+    wall_s: float,
 ) -> None:
     """Never comes back."""
     code = 1
     try:
         signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process, in C code as well
         signal.setitimer(signal.ITIMER_PROF, cpu_s)
+        signal.setitimer(signal.ITIMER_REAL, wall_s)  # whoever waits for nothing ends as well
         resource.setrlimit(resource.RLIMIT_AS, (CHILD_BYTES, CHILD_BYTES))
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
         try:
