@@ -53,7 +53,7 @@ class ToolUse:
         self.settings, self._journal = settings, journal
         self.left_out: Counter[str] = Counter()
         """Tasks of the dataset that are not played, by reason."""
-        self.spent: Counter[str] = Counter()
+        self.spent: dict[str, float] = dict.fromkeys(("requests", "tokens", "usd"), 0.0)
         """`requests` to users and simulated tools, their `tokens`, and `usd`, since this object was
         made; what the journal answers is none."""
         self._dataset = Dataset.open(settings.dataset)

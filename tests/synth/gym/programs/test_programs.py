@@ -12,7 +12,7 @@ from sandboxes.code import problems
 from sandboxes.code.problems import judge, load_problems
 from sandboxes.code.suite import CaseOutcome
 from sandboxes.lending.leases import available
-from synth.gym.core.environment import GymStep, GymTask
+from synth.gym.core.environment import GymEnvironment, GymStep, GymTask
 from synth.gym.programs import programs
 from synth.gym.programs.programs import Programs, reward_of
 from synth.gym.programs.settings import ProgramSettings
@@ -36,11 +36,11 @@ def environment(path: Path, **settings: object) -> Programs:
     return Programs(ProgramSettings.model_validate({"problems": [str(path)], **settings}))
 
 
-def square_of(env: Programs) -> GymTask:
+def square_of(env: GymEnvironment) -> GymTask:
     return next(task for task in env.tasks() if task.body["problem"] == "square")
 
 
-def answered(env: Programs, *answers: str, seed: int = 0) -> list[GymStep]:
+def answered(env: GymEnvironment, *answers: str, seed: int = 0) -> list[GymStep]:
     """The last steps of episodes that go on beside each other."""
 
     async def one(answer: str) -> GymStep:
@@ -53,7 +53,7 @@ def answered(env: Programs, *answers: str, seed: int = 0) -> list[GymStep]:
     return asyncio.run(all_of_them())
 
 
-def programs_of(env: Programs, *sources: str) -> list[GymStep]:
+def programs_of(env: GymEnvironment, *sources: str) -> list[GymStep]:
     return answered(env, *(f"```python\n{source}\n```" for source in sources))
 
 

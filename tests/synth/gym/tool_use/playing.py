@@ -11,7 +11,7 @@ from typing import Any
 
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
-from synth.gym.core.environment import GymStep, GymTask
+from synth.gym.core.environment import GymEnvironment, GymStep, GymTask
 from synth.gym.tool_use.settings import ToolUseSettings
 from synth.gym.tool_use.tool_use import ToolUse
 from synth.llm.wire.request import Message
@@ -35,7 +35,7 @@ def actions_of(trajectory: Row) -> list[Message]:
 
 
 async def play(
-    env: ToolUse, task: GymTask, actions: Iterable[Message], seed: int = 0
+    env: GymEnvironment, task: GymTask, actions: Iterable[Message], seed: int = 0
 ) -> tuple[list[Message], GymStep]:
     """All messages of the episode, and its last step; who has nothing more to say is silent."""
     episode = await env.begin(task, seed)
