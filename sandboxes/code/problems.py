@@ -152,17 +152,16 @@ async def judge(problem: Problem, candidate: Mapping[str, str], names: Sequence[
 
 
 async def judged(
-    problem: Problem, candidate: Mapping[str, str], names: Sequence[str], *, seed: int | None = None
+    problem: Problem, candidate: Mapping[str, str], names: Sequence[str]
 ) -> AsyncGenerator[tuple[str, CaseOutcome], None]:
-    """As `judge`, test by test. With a `seed` what the program draws at random is a stream of it,
-    as far as `SandboxTemplate.seed` goes."""
+    """As `judge`, test by test."""
     program = candidate.get(problem.file)
     if program is None:
         for name in names:
             yield name, CaseOutcome("failed", f"there is no {problem.file}", "no_program")
         return
     with on_disk({problem.file: program}) as bind:
-        template = template_of(problem.project(), (bind,)).model_copy(update={"seed": seed})
+        template = template_of(problem.project(), (bind,))
         async with Pool(PoolSettings(live=1)) as pool:
             for name in names:
                 try:

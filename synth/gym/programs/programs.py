@@ -3,7 +3,8 @@
 It is judged as `sandboxes.code.problems` does: each test is a run of its own in a clean sandbox,
 and no expected answer ever enters one. So nothing that a program prints, reads, patches or ends
 there tells it what is right or is taken for it. What the tests say goes into the reward alone; the
-policy is shown none of it.
+policy is shown none of it. A program that draws at random or asks for the time is judged by what it
+does this once.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from typing import Any
 
 from records.digest import digest
 from records.errors import ConfigError, TransientError
-from records.seeds import seed_of, share_of
+from records.seeds import share_of
 from sandboxes.code.problems import LATE, TIMEOUT_S, Problem, judged
 from sandboxes.code.suite import MAX_SLOW, CaseOutcome
 from sandboxes.lending.capacity import machine_live
@@ -70,22 +71,21 @@ class Programs:
         )
 
     async def begin(self, task: GymTask, seed: int) -> "ProgramEpisode":
-        return ProgramEpisode(self, task, self._problems[task.task_id], seed)
+        del seed  # nothing is drawn in an episode of one answer
+        return ProgramEpisode(self, self._problems[task.task_id])
 
     async def close(self) -> None:
         """Nothing runs between answers."""
         self._slots = self._new_slots()
 
-    async def outcomes(
-        self, problem: Problem, program: str, *, seed: int
-    ) -> list[CaseOutcome | None]:
+    async def outcomes(self, problem: Problem, program: str) -> list[CaseOutcome | None]:
         """Of the hidden tests in their order; None for those that were not run. TransientError
         where a sandbox fails by itself."""
         found: list[CaseOutcome | None] = []
         names, late = list(problem.cases), 0
         async with (
             self._slots,
-            aclosing(judged(problem, {problem.file: program}, names, seed=seed)) as tests,
+            aclosing(judged(problem, {problem.file: program}, names)) as tests,
         ):
             async for _, outcome in tests:
                 found.append(outcome)
@@ -109,9 +109,8 @@ class ProgramEpisode:
 
     tools: Sequence[Mapping[str, Any]] = ()
 
-    def __init__(self, environment: Programs, task: GymTask, problem: Problem, seed: int) -> None:
+    def __init__(self, environment: Programs, problem: Problem) -> None:
         self._environment, self._problem = environment, problem
-        self._seed = seed_of(f"{task.task_id}-{seed}", "program")
         self._over = False
         self.messages: list[Message] = [
             {"role": "system", "content": SYSTEM},
@@ -129,7 +128,7 @@ class ProgramEpisode:
                 [], done=True, reward=Reward(0.0, {"tests_passed": 0.0, "no_program": 1})
             )
         try:
-            outcomes = await self._environment.outcomes(self._problem, program, seed=self._seed)
+            outcomes = await self._environment.outcomes(self._problem, program)
         except TransientError:
             return GymStep([], done=True, outside="infra_error")
         reward = reward_of(outcomes, partial=self._environment.settings.partial)

@@ -9,6 +9,7 @@ from records.tables.splits import Split
 from synth.episode.config import EpisodeConfig
 from synth.gym.tool_use.selection import TaskComplexity
 from synth.llm.settings.config import BudgetConfig
+from synth.tasks.goals.goals import Variant
 
 
 class ToolUseSettings(Config):
@@ -30,6 +31,9 @@ class ToolUseSettings(Config):
     digest. Tasks of one origin, and tasks on one bug, come to the same side."""
     complexities: tuple[TaskComplexity, ...] = ()
     """Only tasks of one user goal, of two, of three or four; all where none is named."""
+    variants: tuple[Variant, ...] = ()
+    """Only tasks of these variants; all where none is named. Of tasks that cannot be solved code
+    sees that nothing was changed, and not whether the agent said why."""
     max_calls: int | None = Field(default=None, ge=1)
     """Tasks whose reference plan has more calls are left out."""
     reward: Literal["objective", "success"] = "objective"

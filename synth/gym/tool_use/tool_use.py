@@ -123,6 +123,8 @@ class ToolUse:
             task = rows[task_id]
             if task["split"] not in wanted.splits:
                 self.left_out["other_split"] += 1
+            elif wanted.variants and task["variant"] not in wanted.variants:
+                self.left_out["other_variant"] += 1
             elif num_sessions(task["user_brief"]) > 1:
                 # the policy must not be shown the earlier conversation, which its tokens hold
                 self.left_out["several_conversations"] += 1

@@ -118,7 +118,7 @@ CHEATS = {
     ),
     "ends its sandbox": ("import os\nos.kill(-1, 9)", {"ended_sandbox", "exit_code"}),
     "prints without measure": (
-        "import sys\nfor _ in range(40):\n    sys.stdout.write('4' * 1_000_000)",
+        "import sys\nfor _ in range(35):\n    sys.stdout.write('4' * 1_000_000)",
         {"too_much_output"},
     ),
 }
@@ -127,13 +127,15 @@ CHEATS = {
 
 @pytest.mark.slow
 def test_no_cheat_is_worth_anything_and_each_is_named(problem_file: Path) -> None:
-    steps = programs_of(environment(problem_file), *(source for source, _ in CHEATS.values()))
+    env = environment(problem_file, live=2)
+    steps = programs_of(env, *(source for source, _ in CHEATS.values()))
     for (cheat, (_, causes)), step in zip(CHEATS.items(), steps, strict=True):
         assert step.reward is not None, cheat
         named = {name for name in step.reward.parts if name != "tests_passed"}
         assert named, cheat
-        # the squares of 0 and 1 are what is read, so a program that echoes may pass these
-        assert named <= causes, (cheat, step.reward)
+        # what walks, forks or fills may have no end in time on a machine that has other work
+        assert named <= {*causes, "timed_out", "not_run"}, (cheat, step.reward)
+        assert named & causes, (cheat, step.reward)
         assert step.reward.value == 0, cheat
 
 
@@ -157,21 +159,8 @@ def test_programs_are_graded_as_the_problems_own_grading_does(problem_file: Path
     problem, env = load_problems(problem_file)[0], environment(problem_file)
     for source in (RIGHT, "print(int(input()) * 2)", "1 / int(input())", "raise SystemExit"):
         whole = asyncio.run(judge(problem, {problem.file: source}, list(problem.cases)))
-        found = asyncio.run(env.outcomes(problem, source, seed=1))
+        found = asyncio.run(env.outcomes(problem, source))
         assert found == list(whole.outcomes.values())
-
-
-DRAWS = "import random, sys\nsys.exit(random.randrange(2, 200))"
-
-
-@pytest.mark.slow
-def test_what_a_program_draws_hangs_on_the_seed(problem_file: Path) -> None:
-    problem, env = load_problems(problem_file)[0], environment(problem_file)
-    first, again, other = (
-        asyncio.run(env.outcomes(problem, DRAWS, seed=seed)) for seed in (5, 5, 6)
-    )
-    assert first == again
-    assert first != other
 
 
 def test_nothing_of_the_hidden_tests_is_shown(problem_file: Path) -> None:

@@ -196,6 +196,9 @@ def test_nothing_is_left_out_in_silence(dataset: Path) -> None:
         if plans[task.task_id] <= fewest and "level:simple" in task.tags
     }
     assert len(kept) + some.left_out.total() == count
+    normal = ToolUse(settings_of(dataset, variants=("normal",)))
+    assert {task.body["variant"] for task in normal.tasks()} == {"normal"}
+    assert len(normal.tasks()) + normal.left_out["other_variant"] == len(whole.tasks())
     with pytest.raises(ConfigError, match=r"no task to play of splits = \[\]; .* other_split"):
         ToolUse(settings_of(dataset, splits=()))
 
