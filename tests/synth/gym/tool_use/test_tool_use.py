@@ -187,14 +187,16 @@ def test_nothing_is_left_out_in_silence(dataset: Path) -> None:
     (count,) = db.execute("SELECT count(*) FROM rl").fetchall()[0]
     assert len(whole.tasks()) + whole.left_out.total() == count
     plans = {t.task_id: len(t.body["reference_plan"]) for t in whole.tasks()}
-    fewest = max(1, min(plans.values()))
-    some = ToolUse(settings_of(dataset, max_calls=fewest, complexities=("simple",)))
+    shortest = min((t for t in whole.tasks() if plans[t.task_id]), key=lambda t: plans[t.task_id])
+    fewest, level = plans[shortest.task_id], shortest.body["complexity"]
+    some = ToolUse(settings_of(dataset, max_calls=fewest, complexities=(level,)))
     kept = {task.task_id for task in some.tasks()}
     assert kept == {
         task.task_id
         for task in whole.tasks()
-        if plans[task.task_id] <= fewest and "level:simple" in task.tags
+        if plans[task.task_id] <= fewest and f"level:{level}" in task.tags
     }
+    assert 0 < len(kept) < len(plans)
     assert len(kept) + some.left_out.total() == count
     normal = ToolUse(settings_of(dataset, variants=("normal",)))
     assert {task.body["variant"] for task in normal.tasks()} == {"normal"}
