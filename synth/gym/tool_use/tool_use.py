@@ -133,7 +133,7 @@ class ToolUse:
             ):
                 self.left_out[why] += 1
             else:
-                origin = bug_of(task) or _origin(task, rows)
+                origin = bug_of(task) or origin_of(task, rows)
                 split = split_of_task(task["split"], origin, wanted.validation_share)
                 found.append(GymTask(task_id, self.family, split, _tags(task, names), task))
         if not found:
@@ -209,7 +209,7 @@ def split_of_task(split: str, origin: str, validation_share: float) -> GymSplit:
     return "validation" if share_of(origin, "gym_validation") < validation_share else "train"
 
 
-def _origin(task: Row, rows: Mapping[str, Row]) -> str:
+def origin_of(task: Row, rows: Mapping[str, Row]) -> str:
     """The id of the task from which this one was made, by way of others too; its own where it was
     made from none."""
     seen = {task["task_id"]}

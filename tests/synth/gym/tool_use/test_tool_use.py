@@ -18,7 +18,7 @@ from records.tables.schemas import Row
 from synth.episode.config import DelegationConfig, EpisodeConfig
 from synth.episode.users.user import LlmUser, UserError
 from synth.gym.core.environment import GymStep, Reward, RewardError
-from synth.gym.tool_use.tool_use import ToolUse, split_of_task
+from synth.gym.tool_use.tool_use import ToolUse, origin_of, split_of_task
 from synth.llm.wire.request import Message
 from tests.synth.clinic import calls, says
 from tests.synth.gym.tool_use.playing import (
@@ -223,6 +223,18 @@ def test_a_share_of_the_training_split_chooses_the_checkpoint() -> None:
     assert split_of_task("train", "a", 1.0) == "validation"
     held = ("heldout_values", "heldout_task", "heldout_tool", "heldout_domain")
     assert {split_of_task(split, "a", 1.0) for split in held} == {"heldout"}
+
+
+def test_derived_tasks_have_the_origin_of_the_task_that_they_come_from() -> None:
+    parents = {"root": None, "child": "root", "grandchild": "child", "alone": None, "late": "gone"}
+    rows: dict[str, Row] = {i: {"task_id": i, "parent_task_id": p} for i, p in parents.items()}
+    assert {i: origin_of(row, rows) for i, row in rows.items()} == {
+        "root": "root",
+        "child": "root",
+        "grandchild": "root",
+        "alone": "alone",
+        "late": "gone",
+    }
 
 
 def raising(error: Exception) -> Any:
