@@ -6,7 +6,7 @@ print what it likes; only the right answer is right. It runs in another sandbox 
 was written in, from files that it cannot change. The reward is the share of tests passed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Self
 
@@ -17,6 +17,7 @@ from sandboxes.code.projects import Project
 from sandboxes.code.suite import ENDED_SANDBOX, ROOT, CaseOutcome, SuiteRun, on_disk, template_of
 from sandboxes.core import python_env
 from sandboxes.core.body import ProgramEndedError
+from sandboxes.core.sandbox import ExecResult
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.lending.capacity import PoolSettings
 from sandboxes.lending.leases import LeaseSandbox
@@ -25,7 +26,22 @@ from tool_specs.domains.loading import load_definition
 
 FOLDER = Path(__file__).parent / "problems"
 TIMEOUT_S = 10.0
+LATE = f"no answer within {TIMEOUT_S:g} s"
 MAX_PRINTED = 100_000
+
+ProgramCause = Literal[
+    "no_program",
+    "wrong_answer",
+    "no_answer",
+    "too_much_output",
+    "timed_out",
+    "exit_code",
+    "out_of_memory",
+    "ended_sandbox",
+]
+"""Why a program did not pass a test: there is none; it printed another answer, or nothing; more
+than is kept; it had no end; it left with an exit code; it met the limit of memory; it ended its
+sandbox, by processes that could not be killed or by memory."""
 
 Language = Literal["python", "shell", "javascript", "perl", "c"]
 RUN: dict[Language, tuple[str, tuple[str, ...]]] = {
@@ -132,10 +148,18 @@ class ProblemSet(Config):
 async def judge(problem: Problem, candidate: Mapping[str, str], names: Sequence[str]) -> SuiteRun:
     """The named hidden tests on the candidate's file. TransientError only where a sandbox fails
     by itself: a program that ends its sandbox has failed."""
+    return SuiteRun({name: told async for name, told in judged(problem, candidate, names)})
+
+
+async def judged(
+    problem: Problem, candidate: Mapping[str, str], names: Sequence[str]
+) -> AsyncGenerator[tuple[str, CaseOutcome], None]:
+    """As `judge`, test by test."""
     program = candidate.get(problem.file)
     if program is None:
-        return SuiteRun(dict.fromkeys(names, CaseOutcome("failed", f"there is no {problem.file}")))
-    outcomes: dict[str, CaseOutcome] = {}
+        for name in names:
+            yield name, CaseOutcome("failed", f"there is no {problem.file}", "no_program")
+        return
     with on_disk({problem.file: program}) as bind:
         template = template_of(problem.project(), (bind,))
         async with Pool(PoolSettings(live=1)) as pool:
@@ -143,11 +167,10 @@ async def judge(problem: Problem, candidate: Mapping[str, str], names: Sequence[
                 try:
                     # proved clean, so that no run leaves anything to the next; this candidate's
                     # alone, so that none meets another
-                    case = problem.cases[name]
-                    outcomes[name] = await one_case(problem, case, template, pool.lease)
+                    told = await one_case(problem, problem.cases[name], template, pool.lease)
                 except ProgramEndedError:
-                    outcomes[name] = CaseOutcome("failed", ENDED_SANDBOX)
-    return SuiteRun(outcomes)
+                    told = CaseOutcome("failed", ENDED_SANDBOX, "ended_sandbox")
+                yield name, told
 
 
 async def one_case(
@@ -157,12 +180,26 @@ async def one_case(
     async with lease(template) as sandbox:
         done = await sandbox.exec(argv, stdin=case.stdin.encode(), timeout_s=TIMEOUT_S)
     if done.timed_out:
-        return CaseOutcome("failed", f"no answer within {TIMEOUT_S:g} s")
+        return CaseOutcome("failed", LATE, cause_of(done))
     if done.exit_code:
-        return CaseOutcome("failed", f"ended with exit code {done.exit_code}")
+        return CaseOutcome("failed", f"ended with exit code {done.exit_code}", cause_of(done))
     said = done.stdout[:MAX_PRINTED].decode(errors="replace")
-    right = same_answer(said, case.stdout)
-    return CaseOutcome("passed") if right else CaseOutcome("failed", "wrong answer")
+    if same_answer(said, case.stdout):
+        return CaseOutcome("passed")
+    return CaseOutcome("failed", "wrong answer", cause_of(done))
+
+
+def cause_of(done: ExecResult) -> ProgramCause:
+    """Of a program that gave no right answer."""
+    if done.truncated:
+        return "too_much_output"
+    if done.out_of_memory:
+        return "out_of_memory"
+    if done.timed_out:
+        return "timed_out"
+    if done.exit_code:
+        return "exit_code"
+    return "wrong_answer" if done.stdout.strip() else "no_answer"
 
 
 def same_answer(said: str, expected: str) -> bool:
