@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
 from pydantic import Field, ValidationError, field_validator
@@ -9,23 +10,34 @@ from pydantic import Field, ValidationError, field_validator
 from records.config import Config
 from records.digest import canonical_json
 from records.errors import ConfigError
+from records.files import make_folder
 from synth.gym.core.environment import GymEnvironment, GymEpisode, GymSplit, GymTask
 from synth.gym.files import EnvironmentFile, load_environment
 from synth.gym.maths.puzzles import Puzzles, PuzzlesSettings
 from synth.gym.maths.reasoning import Reasoning, ReasoningSettings
 from synth.gym.maths.rows import MathsQuestions, MathsSettings
+from synth.gym.programs.programs import Programs
+from synth.gym.programs.settings import ProgramSettings
+from synth.gym.tool_use.settings import ToolUseSettings
+from synth.gym.tool_use.tool_use import ToolUse
 
 
 class Family(NamedTuple):
     settings: type[Config]
-    make: Callable[[Any], GymEnvironment]
-    """Of the settings. Costs nothing yet: tasks are made when they are asked for."""
+    make: Callable[[Any, Path | None], GymEnvironment]
+    """Of the settings, and of a folder to keep things in, if there is one."""
+
+
+def _tool_use(settings: ToolUseSettings, folder: Path | None) -> GymEnvironment:
+    return ToolUse(settings, journal=None if folder is None else folder / "tool_use.sqlite")
 
 
 FAMILIES: Mapping[str, Family] = {
-    "maths": Family(MathsSettings, MathsQuestions),
-    "puzzles": Family(PuzzlesSettings, Puzzles),
-    "reasoning": Family(ReasoningSettings, Reasoning),
+    "maths": Family(MathsSettings, lambda settings, _: MathsQuestions(settings)),
+    "programs": Family(ProgramSettings, lambda settings, _: Programs(settings)),
+    "puzzles": Family(PuzzlesSettings, lambda settings, _: Puzzles(settings)),
+    "reasoning": Family(ReasoningSettings, lambda settings, _: Reasoning(settings)),
+    "tool_use": Family(ToolUseSettings, _tool_use),
 }
 """Name of a family -> what it is made of. A family is added with one line."""
 
@@ -74,9 +86,13 @@ class Gym:
         }
 
     @classmethod
-    def of(cls, config: GymConfig) -> "Gym":
-        """ConfigError for a file that is no environment, and where there is none at all."""
-        environments = [FAMILIES[name].make(own) for name, own in config.families.items()]
+    def of(cls, config: GymConfig, folder: Path | None = None) -> "Gym":
+        """`folder`: where environments keep what is to outlive a run that is killed, such as what
+        simulated users said. ConfigError for a file that is no environment, for settings that an
+        environment refuses, and where there is none at all."""
+        if folder is not None:
+            make_folder(folder)
+        environments = [FAMILIES[name].make(own, folder) for name, own in config.families.items()]
         environments += [load_environment(file) for file in config.files]
         if not environments:
             raise ConfigError(
