@@ -22,6 +22,7 @@ from trainer.data.chat_format import ChatFormat
 from trainer.inference.policies import ModelPolicy
 from trainer.inference.weights import checksum_of
 from trainer.model.decoder import Decoder
+from trainer.optim.muon import optimizer_of
 from trainer.rl.choice import TaskChoice
 from trainer.rl.learning import learn, rewarded_samples
 from trainer.rl.lines import IterationTimes, line_of
@@ -182,9 +183,10 @@ class RLRun:
             raise self._failed(f"{self.bad.words} as it came to its end")
         exported = self.done
         if self.best is not None and self.best.done != self.done:
-            load_checkpoint(
-                checkpoint_of(self._checkpoints, self.best.done), self.model, self.stepper.optimizer
-            )
+            learning = self.config.learning
+            # an optimiser of its own: at the first checkpoints it had no state yet
+            fresh = optimizer_of(self.model, learning.optimizer, lr=learning.lr)
+            load_checkpoint(checkpoint_of(self._checkpoints, self.best.done), self.model, fresh)
             exported = self.best.done
         before: list[FamilyScore] = []
         after: list[FamilyScore] = []

@@ -30,9 +30,10 @@ class FamilyScore(NamedTuple):
     family: str
     tasks: int
     episodes: int
-    """With a reward."""
+    """That say something about the policy. One in which it wrote nothing, or never stopped, has no
+    reward to learn from, and counts as 0 here."""
     lost: int
-    """Without one: their end says nothing about the policy."""
+    """Others."""
     reward: float
     """Mean."""
     success: float
@@ -128,24 +129,32 @@ def score_to_json(score: FamilyScore) -> dict[str, Any]:
     return {**score._asdict(), "parts": dict(score.parts)}
 
 
+def worth_of(sample: RolloutSample) -> float | None:
+    """What a sample counts as in a score; None for one that says nothing about the policy."""
+    if sample.reward is None:
+        return None if sample.lost else 0.0
+    return sample.reward.value
+
+
 def _score(family: str, samples: Sequence[RolloutSample]) -> FamilyScore:
-    rewarded = [(one, one.reward) for one in samples if one.reward is not None]
+    played = [one for one in samples if not one.lost]
     summed: Counter[str] = Counter()
     having: Counter[str] = Counter()
-    for _, reward in rewarded:
-        having.update(reward.parts.keys())
-        for name, value in reward.parts.items():
+    for one in played:
+        parts = one.reward.parts if one.reward is not None else {}
+        having.update(parts.keys())
+        for name, value in parts.items():
             summed[name] += value
-    values = [reward.value for _, reward in rewarded]
+    values = [value for one in samples if (value := worth_of(one)) is not None]
     return FamilyScore(
         family=family,
         tasks=len({one.task.task_id for one in samples}),
-        episodes=len(rewarded),
-        lost=len(samples) - len(rewarded),
+        episodes=len(played),
+        lost=len(samples) - len(played),
         reward=_mean(values),
         success=_mean([float(value >= SUCCESS) for value in values]),
-        truncated=_mean([float(one.truncated) for one, _ in rewarded]),
-        drawn=_mean([float(one.drawn) for one, _ in rewarded]),
+        truncated=_mean([float(one.truncated) for one in played]),
+        drawn=_mean([float(one.drawn) for one in played]),
         parts={name: summed[name] / having[name] for name in sorted(having)},
     )
 

@@ -48,7 +48,7 @@ def model_in(folder: Path) -> Path:
     if not (folder / "config.json").exists():
         texts = [f"Number {n}? Say a number. It is {n * 7}." for n in range(200)]
         tokenizer = train_tokenizer(texts, vocab_size=320)
-        config = small(vocab_size=tokenizer.vocab_size, init_std=0.05)
+        config = small(vocab_size=320, init_std=0.05)
         model = Decoder(config)
         initialize(model, seed=0)
         export_model(model, folder, tokenizer, chat=ChatFormat(system=""))
@@ -76,7 +76,7 @@ def rl_config(folder: Path, out: str = "run", **other: Any) -> RLConfig:
         },
         "learning": {"lr": 5e-3},
         "test": {"every": 2, "tasks": 4},
-        "answer_tokens": 8,
+        "answer_tokens": 16,
         "slots": 8,
         "slot_tokens": 96,
         "device": "cpu",

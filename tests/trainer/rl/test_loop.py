@@ -53,8 +53,10 @@ def test_a_run_leaves_samples_scores_curves_and_a_model(tmp_path: Path) -> None:
 
 
 def test_what_is_rewarded_is_said_more_often(tmp_path: Path) -> None:
-    learning = {"lr": 1e-2, "objective": {"kind": "grpo"}}
-    config = rl_config(tmp_path, iterations=12, learning=learning, test={"every": None})
+    learning = {"lr": 3e-2, "objective": {"kind": "grpo"}}
+    choice = {"tasks": 8, "band": {"k": 2}, "rest": 0}
+    test = {"every": None, "heldout": False}
+    config = rl_config(tmp_path, iterations=8, learning=learning, choice=choice, test=test)
     reinforce(config)
     rewards = [line["reward"] for line in read_metrics(config.folder)]
     assert sum(rewards[-3:]) / 3 > sum(rewards[:3]) / 3 + 0.15
