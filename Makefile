@@ -8,7 +8,7 @@ SEEDS ?= 1
 BIN := .venv/bin
 UV_VERSION := 0.13.8
 DEMO_EXTRAS := flows,demo
-ALL_EXTRAS := $(DEMO_EXTRAS),export,k8s,train,curves,dev
+ALL_EXTRAS := $(DEMO_EXTRAS),export,k8s,train,gym,curves,dev
 TORCH ?= cpu
 MARKS := not gpu and not network and not cluster and not scale
 NPM_SERVERS := @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31
@@ -119,7 +119,7 @@ lock: ## resolve constraints.txt anew (torch stays out, see pyproject.toml)
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-emit-find-links \
 	  --override <(echo "torch; python_version < '3'") \
 	  --no-emit-index-url --no-header --extra flows --extra k8s --extra demo --extra export \
-	  --extra curves --extra decoding --extra dev pyproject.toml --output-file constraints.txt
+	  --extra curves --extra decoding --extra gym --extra dev pyproject.toml --output-file constraints.txt
 
 clean: ## remove the environment, the server's database and the demo's data
 	@rm -rf .venv .prefect data .pytest_cache .ruff_cache

@@ -56,13 +56,14 @@ def training_flows(say: Callable[[str], None]) -> tuple[Flow[..., Any], ...]:
     """The flows that train; none, and a line that says so, without the extra `train`."""
     try:
         from flows.pretrain import pretrain
+        from flows.rl import rl
         from flows.sft import sft
     except ModuleNotFoundError as error:
         if error.name not in OF_TRAINING:
             raise
         say(
-            f"the flows pretrain and sft are not served, for {error.name} is not installed: "
+            f"the flows pretrain, sft and rl are not served, for {error.name} is not installed: "
             "`make setup-all` in a checkout, else pip install 'agentic-synth[train]'"
         )
         return ()
-    return pretrain, sft
+    return pretrain, sft, rl

@@ -69,9 +69,12 @@ ROOMS = {
             "rephrasing",
         ),
         *("importing", "pipeline", "publish", "browser", "exports/formats", "exports"),
-        *("gym/core", "gym", "."),
+        *("gym/core", "gym/maths", "gym/programs", "gym/tool_use", "gym", "."),
     ],
-    "trainer": ["data", "model/cpu", "model", "optim", "training", "inference", "evaluation", "."],
+    "trainer": [
+        *("data", "model/cpu", "model", "optim", "training", "inference", "evaluation"),
+        *("rl/objective", "rl/rollouts", "rl", "."),
+    ],
     "flows": ["runtime", ".", "cli/shared", "cli/commands", "cli/tool_commands", "cli"],
 }
 """Package -> its folders in their order."""

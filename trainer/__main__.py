@@ -14,7 +14,7 @@ from records.settings import read_settings, validate_as
 
 app = App(
     name="python -m trainer",
-    help="Pretrain and fine-tune a Kimi K2-style model, and move its weights in and out.",
+    help="Pretrain, fine-tune and reinforce a Kimi K2-style model, move its weights in and out.",
 )
 
 Settings = Annotated[
@@ -45,6 +45,27 @@ def sft(config: Path, /, *, set_: Settings = ()) -> None:
         config: TOML file of settings; configs/ has examples.
     """
     _train("sft", config, set_)
+
+
+@app.command
+def rl(config: Path, /, *, set_: Settings = ()) -> None:
+    """Learn from rewards: play tasks of environments, learn from what came of them, again.
+
+    Started again, it goes on from its last checkpoint. `out` has the samples of every iteration as
+    Parquet, curves.html and, at the end, the model and its scores on held-out tasks.
+
+    Args:
+        config: TOML file of settings; configs/ has examples.
+    """
+    from trainer.rl.loop import reinforce
+    from trainer.rl.settings import RLConfig
+    from trainer.rl.testing import scores_table
+
+    values = read_settings(config, set_)
+    done = reinforce(validate_as(RLConfig, values, where=str(config)))
+    if done.after:
+        print(scores_table(done.before, done.after))  # noqa: T201
+    print(f"{done.folder}: {done.words}")  # noqa: T201
 
 
 @app.command(name="eval")

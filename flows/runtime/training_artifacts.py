@@ -5,6 +5,7 @@ All of it is read from the folder of the run, so that a run that went on shows i
 
 import asyncio
 import base64
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -15,7 +16,7 @@ from prefect.client.schemas.actions import ArtifactUpdate
 
 from trainer.training.account import account_of, as_lines
 from trainer.training.curves import FILE as CURVES
-from trainer.training.curves import marked, pictures
+from trainer.training.curves import PLOTS, Plot, marked, pictures
 from trainer.training.ending import Trained
 from trainer.training.metrics import MetricsLine, read_metrics
 from trainer.training.run_folder import MODEL
@@ -39,15 +40,19 @@ COLUMNS = {
 """Metric -> how the table calls it."""
 
 
+PlotsOf = Callable[[Sequence[MetricsLine]], Sequence[Plot]]
+"""Which pictures are drawn of a run's metrics."""
+
+
 class Curves:
     """The curves of a run as one artifact, which is changed as the run goes on."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, plots: PlotsOf = lambda lines: PLOTS, axis: str = "step"):
+        self._folder, self._plots, self._axis = folder, plots, axis
         self._artifact: UUID | None = None
 
     async def draw(self) -> None:
-        markdown = await asyncio.to_thread(_drawn, self._folder)
+        markdown = await asyncio.to_thread(self._drawn)
         if self._artifact is None:
             made = await acreate_markdown_artifact(
                 key="curves", markdown=markdown, description="Drawn anew as the run goes on"
@@ -57,6 +62,15 @@ class Curves:
         else:
             async with get_client() as client:
                 await client.update_artifact(self._artifact, ArtifactUpdate(data=markdown))
+
+    def _drawn(self) -> str:
+        """Markdown of pictures that carry themselves: the UI's server has no way to our files."""
+        lines = read_metrics(self._folder)
+        images = (
+            f"![{title}](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})"
+            for title, svg in pictures(lines, self._plots(lines), axis=self._axis)
+        )
+        return "\n\n".join(filter(None, (marked(lines), "\n".join(images))))
 
 
 async def show_tables(folder: Path) -> None:
@@ -87,16 +101,6 @@ def summary(done: Trained) -> str:
     ]
     listed = "\n".join(f"- {item}" for item in items)
     return f"**{done.words}{begun}.**\n\n{listed}\n"
-
-
-def _drawn(folder: Path) -> str:
-    """Markdown of pictures that carry themselves: the UI's server has no way to our files."""
-    lines = read_metrics(folder)
-    images = (
-        f"![{title}](data:image/svg+xml;base64,{base64.b64encode(svg.encode()).decode()})"
-        for title, svg in pictures(lines)
-    )
-    return "\n\n".join(filter(None, (marked(lines), "\n".join(images))))
 
 
 def _thinned(lines: list[MetricsLine]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ was written in, from files that it cannot change. The reward is the share of tes
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Self
 
@@ -19,6 +19,7 @@ from sandboxes.code.suite import ENDED_SANDBOX, ROOT, CaseOutcome, SuiteRun, on_
 from sandboxes.core import python_env
 from sandboxes.core.backend import Capability
 from sandboxes.core.body import ProgramEndedError
+from sandboxes.core.sandbox import ExecResult
 from sandboxes.core.template import SandboxTemplate
 from sandboxes.lending.capacity import PoolSettings
 from sandboxes.lending.leases import LeaseSandbox, backend
@@ -27,10 +28,25 @@ from tool_specs.domains.loading import load_definition
 
 FOLDER = Path(__file__).parent / "problems"
 TIMEOUT_S = 10.0
+LATE = f"no answer within {TIMEOUT_S:g} s"
 MAX_PRINTED = 100_000
 
 STARTED_AT_ONCE = 4
 """Sandboxes of one candidate's hidden tests, where each test needs a sandbox of its own."""
+
+ProgramCause = Literal[
+    "no_program",
+    "wrong_answer",
+    "no_answer",
+    "too_much_output",
+    "timed_out",
+    "exit_code",
+    "out_of_memory",
+    "ended_sandbox",
+]
+"""Why a program did not pass a test: there is none; it printed another answer, or nothing; more
+than is kept; it had no end; it left with an exit code; it met the limit of memory; it ended its
+sandbox, by processes that could not be killed or by memory."""
 
 Language = Literal["python", "shell", "javascript", "perl", "c"]
 RUN: dict[Language, tuple[str, tuple[str, ...]]] = {
@@ -137,9 +153,18 @@ class ProblemSet(Config):
 async def judge(problem: Problem, candidate: Mapping[str, str], names: Sequence[str]) -> SuiteRun:
     """The named hidden tests on the candidate's file. TransientError only where a sandbox fails
     by itself: a program that ends its sandbox has failed."""
+    return SuiteRun({name: told async for name, told in judged(problem, candidate, names)})
+
+
+async def judged(
+    problem: Problem, candidate: Mapping[str, str], names: Sequence[str]
+) -> AsyncGenerator[tuple[str, CaseOutcome], None]:
+    """As `judge`, test by test, in their order."""
     program = candidate.get(problem.file)
     if program is None:
-        return SuiteRun(dict.fromkeys(names, CaseOutcome("failed", f"there is no {problem.file}")))
+        for name in names:
+            yield name, CaseOutcome("failed", f"there is no {problem.file}", "no_program")
+        return
     # one that is proved clean is lent again; where that cannot be proved, each test waits for a
     # fresh one, which takes longer than the test
     at_once = 1 if Capability.RECYCLING in backend().capabilities else STARTED_AT_ONCE
@@ -147,11 +172,13 @@ async def judge(problem: Problem, candidate: Mapping[str, str], names: Sequence[
         template = template_of(problem.project(), (bind,))
         # this candidate's alone, so that none meets another
         async with Pool(PoolSettings(live=at_once)) as pool:
-            cases = problem.cases
-            outcomes = await asyncio.gather(
-                *(one_case(problem, cases[name], template, pool.lease) for name in names)
-            )
-    return SuiteRun(dict(zip(names, outcomes, strict=True)))
+            for start in range(0, len(names), at_once):
+                together = names[start : start + at_once]
+                outcomes = await asyncio.gather(
+                    *(one_case(problem, problem.cases[n], template, pool.lease) for n in together)
+                )
+                for name, told in zip(together, outcomes, strict=True):
+                    yield name, told
 
 
 async def one_case(
@@ -162,14 +189,28 @@ async def one_case(
         async with lease(template) as sandbox:
             done = await sandbox.exec(argv, stdin=case.stdin.encode(), timeout_s=TIMEOUT_S)
     except ProgramEndedError:
-        return CaseOutcome("failed", ENDED_SANDBOX)
+        return CaseOutcome("failed", ENDED_SANDBOX, "ended_sandbox")
     if done.timed_out:
-        return CaseOutcome("failed", f"no answer within {TIMEOUT_S:g} s")
+        return CaseOutcome("failed", LATE, cause_of(done))
     if done.exit_code:
-        return CaseOutcome("failed", f"ended with exit code {done.exit_code}")
+        return CaseOutcome("failed", f"ended with exit code {done.exit_code}", cause_of(done))
     said = done.stdout[:MAX_PRINTED].decode(errors="replace")
-    right = same_answer(said, case.stdout)
-    return CaseOutcome("passed") if right else CaseOutcome("failed", "wrong answer")
+    if same_answer(said, case.stdout):
+        return CaseOutcome("passed")
+    return CaseOutcome("failed", "wrong answer", cause_of(done))
+
+
+def cause_of(done: ExecResult) -> ProgramCause:
+    """Of a program that gave no right answer."""
+    if done.truncated:
+        return "too_much_output"
+    if done.out_of_memory:
+        return "out_of_memory"
+    if done.timed_out:
+        return "timed_out"
+    if done.exit_code:
+        return "exit_code"
+    return "wrong_answer" if done.stdout.strip() else "no_answer"
 
 
 def same_answer(said: str, expected: str) -> bool:

@@ -105,6 +105,8 @@ class CaseOutcome(NamedTuple):
     status: Status
     words: str = ""
     """What went wrong, or why it was skipped, in words that repeat exactly."""
+    cause: str | None = None
+    """Of a problem's program: by which name counts know what went wrong."""
 
 
 class SuiteRun(NamedTuple):

@@ -1,1 +1,2 @@
-"""Environments with verifiable rewards, for reinforcement learning."""
+"""Environments with verifiable rewards, for reinforcement learning: by name, from files of users,
+by difficulty, by what they cover."""

@@ -84,6 +84,12 @@ class LLM:
         """For the table `llm_calls`: every request and cache hit of this shard so far."""
         return list(self._rows)
 
+    def take_rows(self) -> list[Row]:
+        """As `rows`, which are forgotten then: for who asks without end."""
+        taken = list(self._rows)
+        self._rows.clear()  # the one list that the sender writes to
+        return taken
+
     async def chat(
         self,
         role: str,

@@ -82,7 +82,8 @@ def test_what_is_used_once_has_no_spare_pods_and_costs_nobody_theirs(stage: Stag
     async def go() -> None:
         async with backend(stage, warm=1, warm_templates=1) as made:
             session = (await made.held()).session
-            async with closing(await made.create(TEMPLATE)) as lent:
+            often = TEMPLATE.model_copy(update={"files": {"/opt/x/y": "often"}})
+            async with closing(await made.create(often)) as lent:
 
                 def others() -> set[str]:
                     states = session.pods.objects.values()
@@ -90,12 +91,13 @@ def test_what_is_used_once_has_no_spare_pods_and_costs_nobody_theirs(stage: Stag
 
                 await until(lambda: len(others()) == 1)
                 ready, kept = others(), set(session.taken_in)
+                assert len(kept) == 1
                 for number in range(3):
-                    once = {"env": {"N": str(number)}, "spares": False}
+                    once = {"files": {"/opt/x/y": str(number)}, "spares": False}
                     await (await made.create(TEMPLATE.model_copy(update=once))).close()
                 assert others() == ready
                 assert set(session.taken_in) == kept, "of what is used once nothing is remembered"
-                async with closing(await made.create(TEMPLATE)) as other:
+                async with closing(await made.create(often)) as other:
                     states = session.pods.objects.values()
                     assert {s.uid for s in states if s.name == pod_of(other)} == ready
 

@@ -15,12 +15,17 @@ QUIET = EpisodeConfig(fault_injection=FaultInjectionConfig(weights={"success": 1
 
 
 def make_dataset(
-    folder: Path, *, num_tasks: int, domains: tuple[str, ...] = ("parcel_depot",), **other: Any
+    folder: Path,
+    *,
+    num_tasks: int,
+    domains: tuple[str, ...] = ("parcel_depot",),
+    code: tuple[str, ...] = (),
+    **other: Any,
 ) -> Path:
     config = RunConfig(
         domains=domains,
         servers=(),
-        code=(),
+        code=code,
         num_tasks=num_tasks,
         workers=1,
         rollouts=RolloutConfig(episode=QUIET),

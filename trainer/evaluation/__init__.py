@@ -1,4 +1,4 @@
 """What a model can do: it plays held-out tasks in the episode environment.
 
-The only room of the trainer that imports `synth`.
+With `rl` the only room of the trainer that imports `synth`.
 """

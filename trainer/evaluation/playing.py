@@ -9,42 +9,30 @@ says is journalled: an evaluation that was stopped pays nothing twice.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from pydantic import Field, model_validator
 
-from offline_llm.app import create_app
 from records.config import Config
 from records.digest import canonical_json
 from records.errors import ConfigError
 from records.seeds import seed_of, share_of
 from records.store.dataset import Dataset
-from records.store.journal import ShardJournal
 from records.tables.schemas import Row
 from records.tables.splits import Split
 from records.tables.task_tables import IMPORTED
-from sandboxes.mcp.warm import WarmServers
 from synth.episode.environment import OUTSIDE, EnvironmentStep, EpisodeConfig, EpisodeEnvironment
 from synth.episode.tools.calls import FORMAT_ERRORS
-from synth.episode.tools.executors import Catalogue
-from synth.episode.tools.simulator import ModelAnswers
-from synth.episode.users.user import LlmUser
-from synth.llm.client import LLM
-from synth.llm.gateway import Gateway
+from synth.gym.tool_use.findings import findings_of
+from synth.gym.tool_use.opened_tasks import OpenedTasks, episode_seed_of, opened_tasks
+from synth.gym.tool_use.selection import TaskComplexity, new_tool_of, why_unfit
 from synth.pipeline.config_files import newest_run_config
-from synth.pipeline.sources import catalogue_of
-from synth.rubrics.reward import decide_by_code, left_open, rubric_of
-from synth.rubrics.statements.statements import statements_of
-from synth.rubrics.statements.unshown import plainly_told, unshown_values
+from synth.rubrics.episode import Verdict
 from trainer.data.chat import AssistantAnswer
 from trainer.inference.episode_tokens import EpisodeTokens
 from trainer.inference.policies import Policy, PolicyRequest, num_calls
-
-PLAYERS = ("user", "simulator")
-"""Roles of the dataset's run that play along."""
 
 
 class EvalConfig(Config):
@@ -64,7 +52,7 @@ class EvalConfig(Config):
     """Tasks of each split, at most; which ones is drawn by digest."""
     attempts: int = Field(default=1, ge=1, le=256)
     """Episodes of each task."""
-    complexities: tuple[Literal["simple", "moderate", "complex"], ...] = ()
+    complexities: tuple[TaskComplexity, ...] = ()
     """Only tasks of one user goal, of two, of three or four; all where none is named."""
     max_calls: int | None = Field(default=None, ge=1)
     """Tasks whose reference plan has more calls are left out."""
@@ -192,19 +180,10 @@ class PlayedEpisode:
     def counted(self) -> EpisodeScore:
         state, task = self.env.state, self.chosen.task
         assert state.reason is not None
-        calls = [record._asdict() for record in state.caller.records]
-        contradicted = sum(
-            s.outcome == "contradicted" for s in statements_of(state.messages, calls)
-        )
-        unshown = len(unshown_values(state.messages, calls))
-        false = contradicted or (self.chosen.plain_retelling and unshown)
-        accepted, undecided = self._by_code()
-        if self.chosen.plain_retelling and plainly_told(rubric_of(task), undecided, state.messages):
-            undecided = []
-        records = [r for r in state.caller.records if r.actor == "agent"]
-        valid = [r for r in records if r.error_code not in FORMAT_ERRORS]
+        plain = self.chosen.plain_retelling
+        found = findings_of(state, self._verdicts(), plain_retelling=plain)
         wanted = Counter(_spelt(c["tool"], c["arguments"]) for c in task["reference_plan"])
-        made = Counter(_spelt(r.name, r.arguments) for r in valid)
+        made = Counter(_spelt(r.name, r.arguments) for r in found.valid_calls)
         return EpisodeScore(
             task_id=task["task_id"],
             split=task["split"],
@@ -212,27 +191,25 @@ class PlayedEpisode:
             known_tools=self.chosen.known_tools,
             solvable=task["solvable"],
             ended=state.reason,
-            success=accepted and not undecided and not false,
-            left_open=bool(accepted and undecided and not false),
+            success=found.success,
+            left_open=found.left_open,
             reward=self.last.reward if self.last else 0.0,
-            false_statements=contradicted,
-            unshown_values=unshown,
-            calls=len(records) + self.broken,
-            valid_calls=len(valid),
+            false_statements=found.false_statements,
+            unshown_values=found.unshown_values,
+            calls=len(found.calls) + self.broken,
+            valid_calls=len(found.valid_calls),
             wanted_calls=wanted.total(),
             exact_calls=(wanted & made).total(),
-            breaches=sum(bool(r.policy_violations) for r in records),
+            breaches=found.policy_violations,
             turns=state.turn,
             prompt_tokens=self.prompt_tokens,
         )
 
-    def _by_code(self) -> tuple[bool, list[str]]:
-        """Whether what code decides is met, and the mandatory criteria that it leaves open."""
+    def _verdicts(self) -> Mapping[str, Verdict] | None:
+        """What code says of the criteria; None where the episode says nothing about the agent."""
         if self.env.state.reason in OUTSIDE or self.last is None:
-            return False, []
-        verdicts = self.last.info.get("verdicts") or {}
-        rubric = rubric_of(self.chosen.task)
-        return decide_by_code(rubric, verdicts).accepted, left_open(rubric, verdicts)
+            return None
+        return self.last.info.get("verdicts") or {}
 
     def told(self, score: EpisodeScore) -> dict[str, Any]:
         """The conversation, for reading."""
@@ -248,7 +225,7 @@ class PlayedEpisode:
 
 async def begun(env: EpisodeEnvironment, chosen: Chosen) -> PlayedEpisode:
     """The episode of a task at its start; its draws hang on `chosen.item`."""
-    _, info = await env.reset(chosen.task, seed_of(chosen.item, "episode"))
+    _, info = await env.reset(chosen.task, episode_seed_of(chosen.item))
     return PlayedEpisode(chosen, env, info["tools"])
 
 
@@ -275,15 +252,8 @@ async def _evaluate(
 ) -> Evaluated:
     dataset = Dataset.open(config.dataset)
     run = newest_run_config(dataset)
-    roles = {role: own for role, own in run.roles.items() if role in PLAYERS}
-    app = create_app(run.offline.settings())
-    async with AsyncExitStack() as stack:
-        servers = await stack.enter_async_context(WarmServers())
-        gateway = await stack.enter_async_context(Gateway(roles, offline_app=lambda: app))
-        notes = stack.enter_context(ShardJournal(journal))
-        llm = LLM(gateway, notes, stage="rollouts", invocation_id="evaluation")
-        catalogue = catalogue_of(dataset, run, servers.open, servers.pool.lease)
-        game = _Game(catalogue, llm, config)
+    async with opened_tasks(dataset, run, journal, stage="rollouts") as opened:
+        game = _Game(opened, config)
         left_out: Counter[str] = Counter()
         tasks = [t for t in dataset.rows("tasks") if t["variant"] != IMPORTED]
         chosen = await game.chosen(tasks, policy, left_out)
@@ -310,8 +280,8 @@ def _told(counts: Mapping[str, int]) -> str:
 class _Game:
     """Episodes of one evaluation, on one catalogue."""
 
-    def __init__(self, catalogue: Catalogue, llm: LLM, config: EvalConfig) -> None:
-        self._catalogue, self._llm, self._config = catalogue, llm, config
+    def __init__(self, opened: OpenedTasks, config: EvalConfig) -> None:
+        self._opened, self._config = opened, config
 
     async def chosen(
         self, tasks: Sequence[Row], policy: Policy, left_out: Counter[str]
@@ -339,31 +309,22 @@ class _Game:
                 known = all(
                     (task["domain_id"], c["tool"]) in learnt for c in task["reference_plan"]
                 )
-                cluster = self._new_tool(task) or task["domain_id"] or task["agent_id"]
+                new = new_tool_of(self._opened.catalogue, task)
+                cluster = new or task["domain_id"] or task["agent_id"]
                 strict = config.plain_retelling
                 found += [Chosen(task, n, cluster, known, strict) for n in range(config.attempts)]
         return found
 
-    def _new_tool(self, task: Row) -> str | None:
-        """The first tool of the plan that is held out, of a task that is so by its tools."""
-        if task["split"] != "heldout_tool":
-            return None
-        ids = self._catalogue.agents[task["agent_id"]]["tool_ids"]
-        mine = {self._catalogue.tools[i]["name"]: self._catalogue.tools[i] for i in ids}
-        taken = (mine.get(call["tool"]) for call in task["reference_plan"])
-        return next((t["tool_id"] for t in taken if t and t["split"] == "heldout_tool"), None)
-
     async def _unfit(self, task: Row, policy: Policy) -> str | None:
         config = self._config
-        tools = self._catalogue.agents[task["agent_id"]]["tool_ids"]
-        if any(tool not in self._catalogue.tools for tool in tools):
-            return "tools_not_here"
-        if task["split"] == "heldout_tool" and self._new_tool(task) is None:
-            return "new_tool_not_needed"
-        if config.complexities and task["complexity"] not in config.complexities:
-            return "other_complexity"
-        if config.max_calls is not None and len(task["reference_plan"]) > config.max_calls:
-            return "more_calls"
+        why = why_unfit(
+            self._opened.catalogue,
+            task,
+            complexities=config.complexities,
+            max_calls=config.max_calls,
+        )
+        if why is not None:
+            return why
         if config.max_prompt_tokens is not None:
             env = self._environment(Chosen(task, 0, ""))
             messages, info = await env.reset(task, 0)
@@ -392,17 +353,4 @@ class _Game:
         return [(score, e.told(score)) for e in episodes for score in [e.counted()]]
 
     def _environment(self, chosen: Chosen) -> EpisodeEnvironment:
-        item, catalogue, episode = chosen.item, self._catalogue, self._config.episode
-
-        def user(task: Row, persona: Row) -> LlmUser:
-            return LlmUser(
-                self._llm,
-                item=item,
-                persona=persona,
-                brief=task["user_brief"],
-                tools=catalogue.user_tools_of(task),
-                retries=episode.user_retries,
-            )
-
-        answers = ModelAnswers(self._llm, item=item, config=catalogue.simulate)
-        return EpisodeEnvironment(catalogue, episode, user=user, answers=answers)
+        return self._opened.environment(chosen.item, self._config.episode)

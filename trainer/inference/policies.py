@@ -21,7 +21,7 @@ from trainer.inference.enforcer import AnswerGrammar, Enforcer
 from trainer.inference.episode_tokens import EpisodeTokens
 from trainer.inference.loading import load_sampler
 from trainer.inference.sampler import AnswerDraft
-from trainer.inference.weights import load_weights
+from trainer.inference.weights import checksum_of, load_weights
 from trainer.training.devices import Device
 
 log = logging.getLogger(__name__)
@@ -69,13 +69,28 @@ class ModelPolicy:
             folder, device=device, slots=slots, tokens=slot_tokens, routes=routes
         )
         self._grammar = AnswerGrammar(self.tokenizer, where=str(folder)) if constrained else None
-        self._sampling = sampling
+        self.sampling = sampling
+        """Of the answers drawn from now on."""
         self._chat = chat
 
     @property
     def version(self) -> int:
         """Of the weights: 0 for those that it began with."""
         return self._sampler.version
+
+    @property
+    def slots(self) -> int:
+        """Answers that are drawn beside each other."""
+        return len(self._sampler.cache.lengths_B)
+
+    def checksum(self) -> str:
+        """Of the weights as they are here."""
+        return checksum_of(self._sampler.model.state_dict().items())
+
+    def forget(self) -> None:
+        """Drop what is kept of earlier prompts: what is drawn from now on hangs on nothing that was
+        drawn before, to the last bit."""
+        self._sampler.forget()
 
     def load(
         self, weights: Path | Mapping[str, Tensor], version: int, *, checksum: str | None = None
@@ -90,6 +105,18 @@ class ModelPolicy:
         made = self.draw(asked)
         assert all(answer is not None for answer in made)  # nothing said that they should pause
         return [answer for answer in made if answer is not None]
+
+    def open(self, asked: PolicyRequest) -> None:
+        """Read a request before it is drawn beside others, so that what is wrong with it is told of
+        it alone. ConfigError for a request without tokens, for a conversation that cannot be
+        written or is not that of its tokens, and for tools that a grammar cannot be made of."""
+        if asked.tokens is None:
+            raise ConfigError("a request that is opened needs tokens to keep it in")
+        asked.tokens.open_answer(
+            self.tokenizer, asked.messages, asked.tools, chat=self._chat, seed=asked.seed
+        )
+        if self._grammar is not None:
+            self._guide(asked, asked.tokens.draft())
 
     def draw(
         self,
@@ -123,7 +150,7 @@ class ModelPolicy:
         try:
             self._sampler.draw(
                 list(drafts.values()),
-                self._sampling,
+                self.sampling,
                 stop=self.tokenizer.special[END],
                 guides=[self._guide(asked[n], d) for n, d in drafts.items()]
                 if self._grammar

@@ -1,12 +1,12 @@
 """Sampling from a model: many sequences at a time, each with its own cache slot and seed.
 
 A sequence that ends frees its slot for the next one at once (continuous batching). A slot remembers
-what it holds: a prompt that begins so, as a conversation's next turn does, is read on from there.
+what it holds: a prompt that begins so, as a conversation's next turn does, is read on from there. A
+beginning that several prompts share, as the samples of one task do, is read once and copied.
 Prompts are read in bounded passes, so that memory hangs on the cache and not on their number.
 """
 
 import logging
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +18,7 @@ from torch import Tensor
 from records.errors import ConfigError
 from trainer.inference.drawing import Sampling, draw, uniform_of
 from trainer.inference.routes import empty_routes, recorded_routes
+from trainer.inference.slots import COPIED_TOKENS, HeldTokens, shared_tokens
 from trainer.model.cache import LatentCache
 from trainer.model.config import TransformerConfig
 from trainer.model.decoder import Decoder
@@ -117,15 +118,11 @@ class Sampler:
             dtype=weight.dtype,
         )
         self._routes_BSLK = empty_routes(model, slots, self.cache.capacity) if routes else None
-        self._free = list(range(slots))
-        """The one freed longest ago first."""
-        self._held: list[list[int]] = [[] for _ in range(slots)]
-        """Tokens that each slot's cache holds."""
+        self._slots = HeldTokens(self.cache, self._routes_BSLK)
 
     def forget(self) -> None:
         """Drop what the slots hold: it is of other weights."""
-        self._held = [[] for _ in self._held]
-        self.cache.lengths_B.zero_()
+        self._slots.forget()
 
     def generate(
         self,
@@ -170,12 +167,11 @@ class Sampler:
         try:
             while (waiting or active) and not (paused is not None and paused()):
                 fresh: list[_Sequence] = []
-                while waiting and self._free:
+                while waiting and self._slots.has_room:
                     fresh.append(waiting.popleft())
-                    self._take_slot(fresh[-1])
+                    fresh[-1].slot, fresh[-1].known = self._slots.take(fresh[-1].read)
                 begun, active = active, active + fresh
-                for together in _passes(fresh):
-                    self._write(together, self._read(together), sampling)
+                self._begin(fresh, sampling)
                 if not fresh:
                     last = [s.draft.ids[-1:] for s in begun]
                     self._write(begun, self._feed(begun, last), sampling)
@@ -209,23 +205,35 @@ class Sampler:
                 made.append(_Sequence(number, draft, guide, most, pause_at, read))
         return made
 
-    def _take_slot(self, sequence: _Sequence) -> None:
-        """The free slot that holds most of the beginning. The last token is read in any case: what
-        follows it is to be drawn."""
-        read = sequence.read
-        shared = [_shared(self._held[slot], read[:-1]) for slot in self._free]
-        place = max(range(len(self._free)), key=shared.__getitem__)
-        sequence.slot, sequence.known = self._free.pop(place), shared[place]
-        self._held[sequence.slot] = read[: sequence.known]
-        self.cache.lengths_B[sequence.slot] = sequence.known
+    def _begin(self, fresh: Sequence[_Sequence], sampling: Sampling) -> None:
+        """Read what they begin with and draw the first token of each. One that begins as another of
+        them comes after it and copies."""
+        first: list[_Sequence] = []
+        after: list[tuple[_Sequence, _Sequence, int]] = []
+        for sequence in fresh:
+            shared = [0]
+            if len(sequence.unread) > COPIED_TOKENS:
+                shared = [shared_tokens(other.read, sequence.read[:-1]) for other in first]
+            most = max(shared, default=0)
+            if most - sequence.known >= COPIED_TOKENS:
+                after.append((sequence, first[shared.index(most)], most))
+            else:
+                first.append(sequence)
+        for together in _passes(first):
+            self._write(together, self._read(together), sampling)
+        for sequence, other, most in after:
+            self._slots.copy(other.slot, sequence.slot, most)
+            sequence.known = most
+        for together in _passes([sequence for sequence, _, _ in after]):
+            self._write(together, self._read(together), sampling)
 
     def _leave_slot(self, sequence: _Sequence) -> None:
         if self._routes_BSLK is not None:
-            draft, held = sequence.draft, len(self._held[sequence.slot])
+            draft, held = sequence.draft, self._slots.count(sequence.slot)
             known = 0 if draft.routes is None else len(draft.routes)
             new = self._routes_BSLK[sequence.slot, known:held].to("cpu", copy=True)
             draft.routes = new if draft.routes is None else torch.cat((draft.routes, new))
-        self._free.append(sequence.slot)
+        self._slots.leave(sequence.slot)
 
     def _is_over(self, sequence: _Sequence, stop: int) -> bool:
         """Whether nothing more is drawn of it now; then its slot is free."""
@@ -261,7 +269,7 @@ class Sampler:
                 hidden = self.model.extend(ids, counts, slots, self.cache)
             self._keep_routes(sequences, new, seen)
         for row, sequence in zip(new, sequences, strict=True):
-            self._held[sequence.slot].extend(row)
+            self._slots.add(sequence.slot, row)
         return hidden
 
     def _keep_routes(
@@ -271,7 +279,7 @@ class Sampler:
             return
         fed_NTLK = torch.stack(seen, dim=1).unflatten(0, (len(new), -1))
         for sequence, row, routes_TLK in zip(sequences, new, fed_NTLK, strict=True):
-            held = len(self._held[sequence.slot])
+            held = self._slots.count(sequence.slot)
             self._routes_BSLK[sequence.slot, held : held + len(row)] = routes_TLK[: len(row)]
 
     def _write(self, sequences: list[_Sequence], hidden: Tensor, sampling: Sampling) -> None:
@@ -349,9 +357,3 @@ def _passes(fresh: Sequence[_Sequence]) -> Iterator[list[_Sequence]]:
         together.append(sequence)
     if together:
         yield together
-
-
-def _shared(held: list[int], prompt: list[int]) -> int:
-    """Tokens that both begin with."""
-    most = min(len(held), len(prompt))
-    return bisect_left(range(1, most + 1), True, key=lambda n: held[:n] != prompt[:n])

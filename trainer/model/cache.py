@@ -40,3 +40,9 @@ class LatentCache:
         self.key_LBSR[layer][slots_N[:, None], at_NT] = key
         end = int(at_NT.max()) + 1
         return self.latent_LBSC[layer][slots_N, :end], self.key_LBSR[layer][slots_N, :end]
+
+    def copy(self, source: int, target: int, begin: int, end: int) -> None:
+        """Put the tokens from `begin` to `end` of one slot into another, which then holds `end`."""
+        for kept in (self.latent_LBSC, self.key_LBSR):
+            kept[:, target, begin:end] = kept[:, source, begin:end]
+        self.lengths_B[target] = end

@@ -2,7 +2,7 @@
 checkpoints, but for the experts, which are stacks (`trainer.model.exchange` translates).
 
 Shape suffixes in this file: B = sequences, T = tokens, D = features, V = vocabulary, L = layers,
-H = heads, E = experts.
+H = heads, E = experts, K = experts of a token; of routes L counts the layers with experts.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,6 +38,9 @@ class Output(NamedTuple):
     """Tokens sent to each expert, by layer with experts, detached."""
     imbalance: Tensor
     """Mean sequence balance loss over the layers with experts, before its weight."""
+    agreed_2: Tensor | None = None
+    """Where routes were given: how many choices they made, and how many of these the routers would
+    have made themselves, over all layers."""
 
 
 class DecoderLayer(nn.Module):
@@ -53,17 +56,17 @@ class DecoderLayer(nn.Module):
         )
 
     def forward(
-        self, x: Tensor, context: AttentionContext
-    ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
-        """(x, max_logit_H, load_E, imbalance)."""
+        self, x: Tensor, context: AttentionContext, given_BTK: Tensor | None = None
+    ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor | None]:
+        """(x, max_logit_H, load_E, imbalance, agreed_2). `given_BTK`: see `Router.forward`."""
         path = context.path
         attended = self.self_attn(self.input_layernorm(x, path), context)
         x = x + attended.x_BTD
         normed = self.post_attention_layernorm(x, path)
         if isinstance(self.mlp, FeedForward):
-            return x + self.mlp(normed), attended.max_logit_H, None, None
-        mixed = self.mlp(normed, context.real_BT, path)
-        return x + mixed.x, attended.max_logit_H, mixed.load_E, mixed.imbalance
+            return x + self.mlp(normed), attended.max_logit_H, None, None, None
+        mixed = self.mlp(normed, context.real_BT, path, given_BTK)
+        return x + mixed.x, attended.max_logit_H, mixed.load_E, mixed.imbalance, mixed.agreed_2
 
 
 class Body(nn.Module):
@@ -114,6 +117,7 @@ class Decoder(nn.Module):
         *,
         documents_BT: Tensor | None = None,
         track_logits: bool = False,
+        routes_BTLK: Tensor | None = None,
     ) -> Output:
         """`documents_BT`: which document a token is of, as numbers that rise within a row; tokens
         see only earlier ones of their own, and positions count from its start. Those of PADDING
@@ -121,6 +125,10 @@ class Decoder(nn.Module):
         document.
 
         `track_logits`: tell the largest attention logit of each head, exactly.
+
+        `routes_BTLK`: experts that tokens are sent to, as another pass has chosen them; the routers
+        choose where they are negative (`Router.forward`). ValueError for those of another shape of
+        model.
         """
         path = self.compute_path
         positions_BT, mask = _places(ids_BT, documents_BT, path)
@@ -131,24 +139,42 @@ class Decoder(nn.Module):
         tops: list[Tensor] = []
         loads: list[Tensor] = []
         imbalances: list[Tensor] = []
+        agreements: list[Tensor] = []
+        given = iter(self._by_layer(routes_BTLK))
         for layer in self.layers:
+            given_BTK = next(given, None) if isinstance(layer.mlp, MixtureOfExperts) else None
             if self.recompute and torch.is_grad_enabled():
                 made: Any = checkpoint(  # nothing is drawn inside
-                    layer, x, context, use_reentrant=False, preserve_rng_state=False
+                    layer, x, context, given_BTK, use_reentrant=False, preserve_rng_state=False
                 )
             else:
-                made = layer(x, context)
-            x, top, load, imbalance = made
+                made = layer(x, context, given_BTK)
+            x, top, load, imbalance, agreed_2 = made
             tops += [top] if top is not None else []
             loads += [load] if load is not None else []
             imbalances += [imbalance] if imbalance is not None else []
+            agreements += [agreed_2] if agreed_2 is not None else []
         none = torch.zeros(0, self.config.num_experts, dtype=torch.long, device=x.device)
         return Output(
             hidden_BTD=self.model.norm(x, path),
             max_logit_LH=torch.stack(tops) if tops else None,
             load_LE=torch.stack(loads) if loads else none,
             imbalance=torch.stack(imbalances).mean() if imbalances else x.new_zeros(()),
+            agreed_2=torch.stack(agreements).sum(0) if agreements else None,
         )
+
+    def _by_layer(self, routes_BTLK: Tensor | None) -> Sequence[Tensor]:
+        """Of each layer with experts; none where nothing is given."""
+        if routes_BTLK is None:
+            return ()
+        layers = sum(isinstance(layer.mlp, MixtureOfExperts) for layer in self.layers)
+        expected = (layers, self.config.experts_per_token)
+        if tuple(routes_BTLK.shape[2:]) != expected:
+            raise ValueError(
+                f"routes of (layers with experts, experts of a token) = "
+                f"{tuple(routes_BTLK.shape[2:])}, and the model has {expected}"
+            )
+        return routes_BTLK.long().unbind(2)
 
     @torch.no_grad()
     def extend(

@@ -39,6 +39,8 @@ class Routed(NamedTuple):
     """Scaled; fp32 at least."""
     scores_NE: Tensor
     """Sigmoids of the router's logits; fp32 at least."""
+    agreed_2: Tensor | None = None
+    """Where experts were given: how many, and how many of them the router would have chosen."""
 
 
 class Router(nn.Module):
@@ -55,17 +57,25 @@ class Router(nn.Module):
         self.e_score_correction_bias: Tensor
         """fp32 whatever the model's dtype; moved by `trainer.optim.balance`, not by gradients."""
 
-    def forward(self, x_ND: Tensor) -> Routed:
+    def forward(self, x_ND: Tensor, given_NK: Tensor | None = None) -> Routed:
+        """`given_NK`: experts to send the tokens to in place of those that the router would choose;
+        where all of a token's are negative it chooses. How much each is heard is reckoned from the
+        scores of now in any case, with their gradients, also where the router would choose others.
+        """
         config = self.config
         scores_NE = F.linear(widened(x_ND), widened(self.weight)).sigmoid()
         choice_NE = scores_NE.detach() + widened(self.e_score_correction_bias)
         if config.num_groups > 1:
             choice_NE = self._within_best_groups(choice_NE)
         experts_NK = choice_NE.topk(config.experts_per_token, dim=-1, sorted=False).indices
+        agreed_2 = None
+        if given_NK is not None:
+            agreed_2 = _agreed(given_NK, experts_NK)
+            experts_NK = torch.where(given_NK < 0, experts_NK, given_NK)
         weights_NK = scores_NE.gather(1, experts_NK)
         if config.normalize_weights:
             weights_NK = weights_NK / (weights_NK.sum(-1, keepdim=True) + 1e-20)
-        return Routed(experts_NK, weights_NK * config.routed_scale, scores_NE)
+        return Routed(experts_NK, weights_NK * config.routed_scale, scores_NE, agreed_2)
 
     def _within_best_groups(self, choice_NE: Tensor) -> Tensor:
         """A group is as good as its two best experts together; the others are out of reach."""
@@ -74,6 +84,12 @@ class Router(nn.Module):
         best = worth_NG.topk(self.config.groups_per_token, dim=-1, sorted=False).indices
         closed_NG = torch.ones_like(worth_NG, dtype=torch.bool).scatter(1, best, False)
         return grouped_NGE.masked_fill(closed_NG[..., None], float("-inf")).flatten(1)
+
+
+def _agreed(given_NK: Tensor, own_NK: Tensor) -> Tensor:
+    """Of the given experts how many there are, and how many of them are the router's own, (2,)."""
+    same_NK = (given_NK[:, :, None] == own_NK[:, None]).any(-1)
+    return torch.stack([(given_NK >= 0).sum(), same_NK.sum()])
 
 
 class Experts(nn.Module):
@@ -134,6 +150,8 @@ class Mixed(NamedTuple):
     """Tokens sent to each expert, detached."""
     imbalance: Tensor
     """Sequence balance loss before its weight: 1 when every expert gets its share."""
+    agreed_2: Tensor | None = None
+    """See `Routed`."""
 
 
 class MixtureOfExperts(nn.Module):
@@ -150,17 +168,20 @@ class MixtureOfExperts(nn.Module):
         x_BTD: Tensor,
         real_BT: Tensor | None = None,
         path: ComputePath = ComputePath.CPU,
+        given_BTK: Tensor | None = None,
     ) -> Mixed:
-        """`real_BT`: the tokens that count for load and balance; None: all do."""
+        """`real_BT`: the tokens that count for load and balance; None: all do. `given_BTK`: see
+        `Router.forward`."""
         x_ND = x_BTD.flatten(0, 1)
-        routed = self.gate(x_ND)
+        routed = self.gate(x_ND, None if given_BTK is None else given_BTK.flatten(0, 1))
         y_ND = self.experts(x_ND, routed, path)
         if self.shared_experts is not None:
             y_ND = y_ND + self.shared_experts(x_ND)
         if real_BT is None:
             real_BT = torch.ones(x_BTD.shape[:2], dtype=torch.bool, device=x_BTD.device)
         load_E = sent_to(routed.experts_NK, self.config.num_experts, real_BT.flatten())
-        return Mixed(y_ND.view_as(x_BTD), load_E, sequence_imbalance(routed, real_BT))
+        imbalance = sequence_imbalance(routed, real_BT)
+        return Mixed(y_ND.view_as(x_BTD), load_E, imbalance, routed.agreed_2)
 
 
 def sent_to(experts_NK: Tensor, num_experts: int, real_N: Tensor | None = None) -> Tensor:

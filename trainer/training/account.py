@@ -24,9 +24,9 @@ MOST_NAMED = 3
 
 
 class AccountLine(NamedTuple):
-    what: Literal["rows", "steps"]
+    what: Literal["rows", "steps", "samples"]
     number: int
-    became: Literal["learnt from", "left out", "cut", "taken", "skipped"]
+    became: Literal["learnt from", "left out", "cut", "taken", "skipped", "ended"]
     """Rows that were cut are among those that are learnt from or validate."""
     reason: str
     """One word to group by; empty for what was not passed over."""

@@ -28,10 +28,11 @@ def micro_batches(batch: PackedBatch, rows: int, device: torch.device) -> Iterat
     for ids_BT, targets_BT, documents_BT in zip(*(t.split(rows) for t in batch), strict=True):
         learnt_N = learnt_places(targets_BT)
         whole = (ids_BT, targets_BT, documents_BT, learnt_N)
-        yield MicroBatch(*(_sent(tensor, device) for tensor in whole))
+        yield MicroBatch(*(sent(tensor, device) for tensor in whole))
 
 
-def _sent(tensor: Tensor, device: torch.device) -> Tensor:
+def sent(tensor: Tensor, device: torch.device) -> Tensor:
+    """The tensor of the host where the model is; the host does not wait for its arrival."""
     if device.type == "cuda":  # only from pinned memory does a copy go on by itself
         tensor = tensor.pin_memory()
     return tensor.to(device, non_blocking=True)

@@ -61,7 +61,7 @@ FEW_POINTS = 40
 MOST_MARKS = 100
 """Skipped steps that are marked in a picture."""
 
-COLOURS = ("#2c6e9b", "#d1792c")
+COLOURS = ("#2c6e9b", "#d1792c", "#5b8c3a", "#8a6fb0")
 """Of a picture's curves, in their order."""
 
 RED, INK, GREY, LIGHT = "#c8432b", "#1c2430", "#66707d", "#e2e2de"
@@ -120,9 +120,12 @@ def write_curves(
     title: str,
     about: str,
     counts: Sequence[AccountLine],
+    plots: Sequence[Plot] = PLOTS,
+    axis: str = "step",
 ) -> None:
-    """`title`, `about` and the words of `counts` are shown as text. Without matplotlib the page
-    says so in the pictures' place."""
+    """`title`, `about` and the words of `counts` are shown as text; `axis` is what the pictures
+    count. Without matplotlib the page says so in the pictures' place."""
+    drawn = "".join(one.svg for one in pictures(lines, plots, axis=axis))
     page = (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'; '
@@ -130,7 +133,7 @@ def write_curves(
         f"<title>{html.escape(title)}</title><style>{_PAGE}</style></head><body>"
         f"<h1>{html.escape(title)}</h1><p>{html.escape(about)}</p>{_table(counts)}"
         f"<p>{html.escape(marked(lines))}</p>"
-        f"<section>{''.join(one.svg for one in pictures(lines))}</section></body></html>"
+        f"<section>{drawn}</section></body></html>"
     )
     write_atomic(folder / FILE, page.encode())
 
@@ -148,16 +151,18 @@ def can_draw() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
-def pictures(lines: Sequence[MetricsLine]) -> list[Picture]:
+def pictures(
+    lines: Sequence[MetricsLine], plots: Sequence[Plot] = PLOTS, *, axis: str = "step"
+) -> list[Picture]:
     """One of each plot that has a point; none without matplotlib."""
     if not can_draw():
         log.info(LACKING)
         return []
     made: list[Picture] = []
-    for plot in PLOTS:
+    for plot in plots:
         curves = {name: _points(lines, name) for name in plot.names}
         if any(curves.values()):
-            made.append(_picture(plot, curves, lines))
+            made.append(_picture(plot, curves, lines, axis))
     return made
 
 
@@ -183,7 +188,10 @@ def _points(lines: Sequence[MetricsLine], name: str) -> list[tuple[float, float]
 
 
 def _picture(
-    plot: Plot, curves: Mapping[str, Sequence[tuple[float, float]]], lines: Sequence[MetricsLine]
+    plot: Plot,
+    curves: Mapping[str, Sequence[tuple[float, float]]],
+    lines: Sequence[MetricsLine],
+    axis: str,
 ) -> Picture:
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -204,7 +212,7 @@ def _picture(
         )
         axes.locator_params(axis="y", nbins=5)
         axes.locator_params(axis="x", nbins=5, integer=True)
-        axes.set_xlabel("step")
+        axes.set_xlabel(axis)
         axes.set_title(_headline(plot, curves), x=-0.12)
         if sum(map(bool, curves.values())) > 1:
             axes.legend(loc="upper right")

@@ -5,10 +5,10 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from records.errors import ConfigError
 from records.files import TEMPORARY, make_folder, write_atomic
@@ -44,14 +44,33 @@ MOST_TOLD = 4
 """Settings that a refusal names."""
 
 
+class RunSettings(Protocol):
+    """Settings of a run with a folder: pretraining, fine-tuning, reinforcement learning."""
+
+    out: str
+
+    @property
+    def folder(self) -> Path: ...
+
+    def model_dump(self, *, mode: str) -> dict[str, Any]: ...
+
+
 def check_folder(config: TrainConfig) -> None:
     """ConfigError for a folder with another run, or with files that are no run's."""
+    chosen = {f"data.{name}" for name in CHOSEN if getattr(config.data, name) is None}
+    refuse_another_run(config, free=FREE | chosen, before=BEFORE_CONFIG)
+
+
+def refuse_another_run(
+    config: RunSettings, *, free: Collection[str], before: Collection[str]
+) -> None:
+    """ConfigError for a folder with a run whose settings, but for those that are `free`, are
+    others, and for one without settings that has other files than those in `before`."""
     path = config.folder / CONFIG
     if path.exists():
         known = _settled(known_settings(config.folder))
         wanted = _settled(config.model_dump(mode="json"))
-        opened = {f"data.{name}" for name in CHOSEN if getattr(config.data, name) is None}
-        names = (known.keys() | wanted.keys()) - opened
+        names = (known.keys() | wanted.keys()) - set(free)
         differing = sorted(k for k in names if known.get(k) != wanted.get(k))
         if differing:
             told = [f"{k}: {known.get(k)!r} there, {wanted.get(k)!r} here" for k in differing]
@@ -59,7 +78,7 @@ def check_folder(config: TrainConfig) -> None:
                 f"{config.out} holds a run with other settings ({'; '.join(told[:MOST_TOLD])}); "
                 "choose another `out`, or the settings in its config.json"
             )
-    elif foreign := sorted(_files(config.folder) - BEFORE_CONFIG):
+    elif foreign := sorted(_files(config.folder) - set(before)):
         raise ConfigError(
             f"out = {config.out!r} is a folder with other files ({', '.join(foreign[:3])}); choose "
             "another"
@@ -75,7 +94,7 @@ def as_before(config: TrainConfig) -> TrainConfig:
     return config.model_copy(update={"data": config.data.model_copy(update=before)})
 
 
-def write_settings(config: TrainConfig) -> None:
+def write_settings(config: RunSettings) -> None:
     """From here on the folder is this run's."""
     content = json.dumps(config.model_dump(mode="json"), indent=2)
     write_atomic(config.folder / CONFIG, content.encode())
@@ -128,11 +147,11 @@ def _files(folder: Path) -> set[str]:
 
 
 def _settled(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What may not change, by dotted name."""
+    """By dotted name."""
     flat: dict[str, Any] = {}
     for name, value in settings.items():
         if isinstance(value, Mapping):
             flat |= {f"{name}.{inner}": v for inner, v in value.items()}
         else:
             flat[name] = value
-    return {name: value for name, value in flat.items() if name not in FREE}
+    return flat

@@ -1,13 +1,18 @@
 """One optimizer step: gradients over micro-batches, the update, QK-Clip, router biases.
 
+`Stepper` has the gradients of the next tokens; `Updater` is what any step does with its gradients,
+whatever they are of.
+
 Shape suffixes in this file: P = micro-batches, L = layers, H = heads, E = experts.
 """
 
 import math
 import statistics
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -74,47 +79,69 @@ class StepResult:
     """The same with its numbers."""
 
 
+class StepSettings(Protocol):
+    """What judging a step and taking it is told: fields of a config."""
+
+    @property
+    def clip_norm(self) -> float:
+        """Largest norm of the gradient."""
+        ...
+
+    @property
+    def qk_clip_tau(self) -> float | None:
+        """Attention logits above this have their heads clipped; None: none is."""
+        ...
+
+    @property
+    def balance_rate(self) -> float:
+        """How fast router biases even out the experts' loads."""
+        ...
+
+    @property
+    def spike(self) -> float:
+        """A gradient norm so many times the usual is a spike."""
+        ...
+
+
+_Settings = TypeVar("_Settings", bound=StepSettings)
+
+
 @dataclass
-class Stepper:
+class Updater(Generic[_Settings]):
     """A model, its optimiser, and what judging a step takes."""
 
     model: Decoder
     optimizer: MuonAdamW
-    config: TrainConfig
+    config: _Settings
     norms: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     """Of the last steps, as far as they were numbers."""
 
     def __post_init__(self) -> None:
         accumulate_wide(self.model)
 
-    def step(self, batch: PackedBatch) -> StepResult:
-        """Take one step, unless its loss or gradient is bad: then nothing is changed.
+    def _taken(
+        self,
+        reduced: Reduced,
+        *,
+        total: int,
+        targets: int,
+        others: Mapping[str, Tensor] = MappingProxyType({}),
+    ) -> tuple[StepResult, dict[str, list[float]]]:
+        """Take a step by the gradients that are in the parameters, unless it is bad: then nothing
+        is changed. Its result, and the values of `others`, which are read with all the rest.
 
-        `batch` is on the host, as the packer makes it. On a device everything is asked for without
-        waiting, the update included, which keeps nothing where the step is bad; then all that there
-        is to tell is read at once.
+        `total`: what the summed losses are divided by; `targets`: tokens that are learnt. On a
+        device everything is asked for without waiting, the update included, which keeps nothing
+        where the step is bad; then all that there is to tell is read at once.
         """
-        self.optimizer.zero_grad(set_to_none=True)
-        reduced = self._gradients(batch)
         norm = clip_gradients(self.model, self.config.clip_norm)
         taken = self._is_good(reduced, norm)
         told = {"summed": reduced.summed_P, "norm": norm, "top": reduced.max_logit_LH.max()}
         on_device = self.model.compute_path is ComputePath.DEVICE
         if on_device or bool(taken):  # a CPU is not waited for, and need not copy to be able to
             told |= self._update(reduced, taken if on_device else None)
-        return self._result(read_back(told), max(1, batch.num_targets), batch.num_targets)
-
-    def _gradients(self, batch: PackedBatch) -> Reduced:
-        """Of the loss over all micro-batches, left in the parameters."""
-        parts = list(micro_batches(batch, self.config.micro_rows, self.model.device))
-        tally, total = StepTally(), max(1, batch.num_targets)
-        for part in parts:
-            output = self.model(part.ids_BT, documents_BT=part.documents_BT, track_logits=True)
-            summed = summed_loss(self.model, output.hidden_BTD, part.targets_BT, part.learnt_N)
-            balance = output.imbalance * self.config.balance_loss / len(parts)
-            (summed / total + balance).backward()
-            tally.add(output, summed)
-        return tally.reduced()
+        values = read_back({**told, **others})
+        return self._result(values, total, targets), {name: values[name] for name in others}
 
     def _is_good(self, reduced: Reduced, norm: Tensor) -> Tensor:
         """As `_fault` judges, without reading: a single bool."""
@@ -167,3 +194,26 @@ class Stepper:
     def _usual_norm(self) -> float | None:
         """None as long as there are too few to judge by."""
         return statistics.median(self.norms) if len(self.norms) >= BEFORE_JUDGING else None
+
+
+class Stepper(Updater[TrainConfig]):
+    """Steps that learn the next tokens of packed documents."""
+
+    def step(self, batch: PackedBatch) -> StepResult:
+        """Take one step, unless its loss or gradient is bad. `batch` is on the host, as the packer
+        makes it."""
+        self.optimizer.zero_grad(set_to_none=True)
+        reduced, targets = self._gradients(batch), batch.num_targets
+        return self._taken(reduced, total=max(1, targets), targets=targets)[0]
+
+    def _gradients(self, batch: PackedBatch) -> Reduced:
+        """Of the loss over all micro-batches, left in the parameters."""
+        parts = list(micro_batches(batch, self.config.micro_rows, self.model.device))
+        tally, total = StepTally(), max(1, batch.num_targets)
+        for part in parts:
+            output = self.model(part.ids_BT, documents_BT=part.documents_BT, track_logits=True)
+            summed = summed_loss(self.model, output.hidden_BTD, part.targets_BT, part.learnt_N)
+            balance = output.imbalance * self.config.balance_loss / len(parts)
+            (summed / total + balance).backward()
+            tally.add(output, summed)
+        return tally.reduced()

@@ -161,6 +161,18 @@ def test_retry_after_of_an_hour_is_not_waited_for_without_patience(tmp_path: Pat
         ask_once(lambda *_: Fault(429, headers={"Retry-After": "3600"}), tmp_path)
 
 
+def test_rows_that_are_taken_come_once(tmp_path: Path) -> None:
+    async def run() -> tuple[list[Any], list[Any], list[Any]]:
+        async with serve() as server, llm_of(role(server.url), tmp_path) as llm:
+            await llm.chat("agent", HELLO, item="i", step="0")
+            first = llm.take_rows()
+            await llm.chat("agent", HELLO, item="i", step="1")
+            return first, llm.take_rows(), llm.rows()
+
+    first, second, left = asyncio.run(run())
+    assert ([row["step"] for row in (*first, *second)], left) == (["0", "1"], [])
+
+
 def test_unreachable_endpoint_costs_nothing(tmp_path: Path) -> None:
     async def run() -> list[Any]:
         config = role("http://127.0.0.1:9/v1", retries=1)

@@ -1,0 +1,141 @@
+"""Environments in files of users: one Python file that defines `ENVIRONMENT = MyQuestions()`.
+
+A file runs in this process with all that the process may do, so only files that the user has named
+are run, and none of a run that was started from the UI. What goes wrong in one is told as the
+file's, with its line.
+"""
+
+import hashlib
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any, ClassVar
+
+from pydantic import Field, model_validator
+
+from records.config import Config
+from records.errors import ConfigError, ItemError, SynthError
+from synth.engine.user_code import fault_in
+from synth.gym.core.environment import GymEnvironment, GymEpisode, GymStep, GymTask
+from synth.llm.wire.request import Message
+
+FAILED = "environment_raised"
+"""Reason of the ItemError of an episode whose environment failed."""
+
+_NEEDED = ("tasks", "begin", "close")
+
+
+class EnvironmentFile(Config):
+    """In a config file just the path."""
+
+    NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"path"})
+
+    path: str
+    """Of a Python file that defines `ENVIRONMENT`."""
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    """Of its content when the run was configured. A run is never resumed with another one."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_it_is(cls, given: Any) -> Any:
+        path = given.get("path") if isinstance(given, Mapping) else given
+        if not isinstance(path, str) or not path.endswith(".py"):
+            raise ValueError("an environment is the path of a Python file, such as my_sums.py")
+        try:
+            found = hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        except OSError as error:
+            raise ValueError(f"{path} cannot be read: {error.strerror}") from error
+        if isinstance(given, Mapping) and given.get("sha256", found) != found:
+            raise ValueError(
+                f"{path} was edited since; put back what it was, or make a run of its own with the "
+                "edited one"
+            )
+        return {"path": path, "sha256": found}
+
+
+def load_environment(file: EnvironmentFile) -> GymEnvironment:
+    """Run the file and take its `ENVIRONMENT`, whose faults are told as the file's: ConfigError for
+    those of its tasks, ItemError for those of one episode, which costs no other."""
+    path = file.path
+    source = Path(path).read_bytes()
+    if hashlib.sha256(source).hexdigest() != file.sha256:
+        raise ConfigError(f"{path} was edited after the run was configured; start the run again")
+    module = ModuleType(f"synth_environment_{file.sha256[:16]}")
+    module.__file__ = path
+    sys.modules[module.__name__] = module  # where pydantic and dataclasses look names up
+    try:
+        exec(compile(source, path, "exec"), module.__dict__)
+    except Exception as error:
+        raise ConfigError(f"{path} cannot be loaded: {fault_in(path, error)}") from error
+    environment = module.__dict__.get("ENVIRONMENT")
+    family = getattr(environment, "family", None)
+    lacking = [name for name in _NEEDED if not callable(getattr(environment, name, None))]
+    if environment is None or isinstance(environment, type) or lacking:
+        raise ConfigError(
+            f"{path} must define ENVIRONMENT = MyQuestions(), of a class that has "
+            f"{', '.join(_NEEDED)}, such as a subclass of synth.gym.core.questions.Questions; its "
+            f"ENVIRONMENT is {environment!r}"
+        )
+    if not isinstance(family, str) or not family.isidentifier():
+        raise ConfigError(
+            f"{path}: ENVIRONMENT.family is {family!r}; name it in letters, digits and _, such as "
+            'family = "my_sums"'
+        )
+    return _Guarded(path, family, environment)
+
+
+class _Guarded:
+    def __init__(self, path: str, family: str, environment: GymEnvironment) -> None:
+        self.family = family
+        self._path, self._environment = path, environment
+
+    def tasks(self) -> Sequence[GymTask]:
+        try:
+            tasks = list(self._environment.tasks())
+        except Exception as error:
+            raise ConfigError(f"{self._path}: tasks() failed: {self._fault(error)}") from error
+        for task in tasks:
+            if not isinstance(task, GymTask):
+                raise ConfigError(
+                    f"{self._path}: tasks() gave {task!r}, which is no GymTask of "
+                    "synth.gym.core.environment"
+                )
+        return tasks
+
+    async def begin(self, task: GymTask, seed: int) -> GymEpisode:
+        try:
+            return _GuardedEpisode(self, await self._environment.begin(task, seed))
+        except SynthError:
+            raise
+        except Exception as error:
+            raise self.failed("begin", error) from error
+
+    async def close(self) -> None:
+        await self._environment.close()
+
+    def failed(self, what: str, error: Exception) -> ItemError:
+        return ItemError(FAILED, f"{self._path}: {what}(): {self._fault(error)}")
+
+    def _fault(self, error: Exception) -> str:
+        return fault_in(self._path, error)
+
+
+class _GuardedEpisode:
+    def __init__(self, environment: _Guarded, episode: GymEpisode) -> None:
+        self._environment, self._episode = environment, episode
+        self.messages: list[Message] = episode.messages
+        self.tools: Sequence[Mapping[str, Any]] = episode.tools
+
+    async def step(self, action: Message) -> GymStep:
+        try:
+            return await self._episode.step(action)
+        except SynthError:
+            raise
+        except Exception as error:
+            raise self._environment.failed("step", error) from error
+        finally:
+            self.messages, self.tools = self._episode.messages, self._episode.tools
+
+    async def close(self) -> None:
+        await self._episode.close()

@@ -1,0 +1,1 @@
+"""Programs written for a problem, judged by hidden tests that no program and no reader sees."""

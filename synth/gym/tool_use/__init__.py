@@ -1,0 +1,1 @@
+"""Tasks of a dataset as an environment: simulated users, executed tools, rewards by code alone."""

@@ -1,0 +1,124 @@
+"""Families by name: settings are checked, tasks are checked, and an episode finds its own."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from records.errors import ConfigError
+from synth.gym.core.environment import GymTask, Reward
+from synth.gym.core.questions import Questions
+from synth.gym.maths.reasoning import ReasoningSettings
+from synth.gym.registry import FAMILIES, Gym, GymConfig
+
+
+class Own(Questions):
+    family = "own"
+
+    def __init__(self, tasks: Sequence[GymTask], family: str = "own") -> None:
+        self._tasks, self.family = tasks, family
+
+    def tasks(self) -> Sequence[GymTask]:
+        return self._tasks
+
+    def question(self, task: GymTask) -> str:
+        return f"{self.family}?"
+
+    def reward(self, task: GymTask, answer: str) -> Reward:
+        return Reward(1.0)
+
+
+def task(**changes: Any) -> GymTask:
+    return GymTask("a", "own", "train", ("kind:x",), {})._replace(**changes)
+
+
+SMALL = {
+    "kinds": [{"kind": "number_riddle", "counts": {"train": 2, "validation": 0, "heldout": 0}}]
+}
+
+
+def test_a_family_is_made_of_its_settings_and_plays_its_tasks() -> None:
+    config = GymConfig.model_validate({"families": {"reasoning": SMALL}})
+    gym = Gym.of(config)
+
+    async def played() -> float:
+        (first, _) = gym.tasks()
+        episode = await gym.begin(first, 0)
+        answer = {"role": "assistant", "content": f"<answer>{first.body['answer']}</answer>"}
+        step = await episode.step(answer)
+        await gym.close()
+        assert step.reward is not None
+        return step.reward.value
+
+    assert list(gym.environments) == ["reasoning"]
+    assert asyncio.run(played()) == 1.0
+
+
+def test_settings_come_through_json_and_have_an_identity() -> None:
+    config = GymConfig.model_validate({"families": {"reasoning": SMALL}})
+    assert isinstance(config.families["reasoning"], ReasoningSettings)
+    assert GymConfig.model_validate(config.model_dump(mode="json")) == config
+    assert config.identity()["families"]["reasoning"]["seed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("families", "words"),
+    [
+        ({"sums": {}}, "there is no family 'sums'; there are maths, puzzles, reasoning"),
+        ({"reasoning": {"sed": 1}}, "reasoning: .*sed"),
+        ({"maths": {}}, "maths: .*files"),
+        (["reasoning"], "each with a table of settings"),
+    ],
+)
+def test_settings_that_are_refused(families: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=rf"(?s){words}"):
+        GymConfig.model_validate({"families": families})
+
+
+def test_a_gym_without_environments_is_refused() -> None:
+    with pytest.raises(ConfigError, match="gym names no environment"):
+        Gym.of(GymConfig())
+
+
+@pytest.mark.parametrize(
+    ("tasks", "words"),
+    [
+        ([], "'own' has no tasks"),
+        ([task(), task()], "task id 'a' comes again"),
+        ([task(family="other")], "its family is 'other'"),
+        ([task(split="test")], "its split is 'test'; there are train, validation, heldout"),
+        ([task(task_id="")], "its id is no text"),
+        ([task(tags=("easy",))], "a tag is FACET:VALUE"),
+        ([task(body={"x": {1, 2}})], "its body is no JSON"),
+        ([task(body={"x": float("nan")})], "its body is no JSON"),
+    ],
+)
+def test_tasks_that_are_refused(tasks: list[GymTask], words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        Gym([Own(tasks)]).tasks()
+
+
+def test_two_environments_cannot_have_one_name() -> None:
+    with pytest.raises(ConfigError, match="several environments are called own"):
+        Gym([Own([task()]), Own([task()])])
+
+
+def test_two_families_cannot_have_tasks_of_one_id() -> None:
+    families = [Own([task()]), Own([task(family="second")], "second")]
+    with pytest.raises(ConfigError, match="comes again \\(first in 'own'\\)"):
+        Gym(families).tasks()
+
+
+def test_an_episode_is_begun_by_the_task_s_own_environment() -> None:
+    second = task(task_id="b", family="second")
+    gym = Gym([Own([task()]), Own([second], "second")])
+    episode = asyncio.run(gym.begin(second, 0))
+    assert episode.messages[-1]["content"] == "second?"
+
+
+def test_every_family_s_environment_is_called_as_it_is_listed() -> None:
+    settings: dict[str, Any] = {"maths": {"files": [{"path": "rows.jsonl"}]}}
+    for name, family in FAMILIES.items():
+        made = family.make(family.settings.model_validate(settings.get(name, {})))
+        assert made.family == name

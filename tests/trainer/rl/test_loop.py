@@ -1,0 +1,115 @@
+"""Whole runs: what they leave, that they learn, and that a kill anywhere changes nothing."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from records.errors import ConfigError
+from tests.trainer.rl.killed_work import PLACES
+from tests.trainer.rl.small_rl import rl_config
+from trainer.model.exchange import import_model
+from trainer.rl.lines import OF_CLOCK
+from trainer.rl.loop import reinforce
+from trainer.training.metrics import MetricsLine, read_metrics
+
+ROOT = Path(__file__).parents[3]
+
+
+def without_clock(lines: list[MetricsLine]) -> list[MetricsLine]:
+    return [{k: v for k, v in line.items() if k not in OF_CLOCK} for line in lines]
+
+
+def test_a_run_leaves_samples_scores_curves_and_a_model(tmp_path: Path) -> None:
+    done = reinforce(rl_config(tmp_path))
+    assert done.iterations == 4
+    assert import_model(done.folder / "model").config.num_layers
+    lines = read_metrics(done.folder)
+    assert [line["step"] for line in lines] == [0, 1, 2, 3, 4]
+    assert [line["validation_reward"] is not None for line in lines] == [
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]
+    rows = [
+        row
+        for path in sorted((done.folder / "samples").glob("*.parquet"))
+        for row in pq.read_table(path).to_pylist()
+    ]
+    assert len(rows) == 4 * 4 * 4
+    assert {row["split"] for row in rows} == {"train"}
+    told = [line[name] for line in lines for name in line if name.startswith("outcome/")]
+    assert sum(told) == len(rows)
+    scores = json.loads((done.folder / "scores.json").read_text())
+    assert [one["family"] for one in scores["after"]] == ["digits"]
+    assert scores["after"][0]["tasks"] == 2
+    assert "Mean reward" in (done.folder / "curves.html").read_text()
+
+
+def test_what_is_rewarded_is_said_more_often(tmp_path: Path) -> None:
+    learning = {"lr": 3e-2, "objective": {"kind": "grpo"}}
+    choice = {"tasks": 8, "band": {"k": 2}, "rest": 0}
+    test = {"every": None, "heldout": False}
+    config = rl_config(tmp_path, iterations=8, learning=learning, choice=choice, test=test)
+    reinforce(config)
+    rewards = [line["reward"] for line in read_metrics(config.folder)]
+    assert sum(rewards[-3:]) / 3 > sum(rewards[:3]) / 3 + 0.15
+
+
+def test_a_finished_run_is_not_done_again_and_more_iterations_go_on(tmp_path: Path) -> None:
+    reinforce(rl_config(tmp_path, iterations=2))
+    again = reinforce(rl_config(tmp_path, iterations=2))
+    assert again.begun == again.iterations == 2
+    more = reinforce(rl_config(tmp_path, iterations=3))
+    assert (more.begun, more.iterations) == (2, 3)
+
+
+def test_another_run_of_the_folder_is_refused(tmp_path: Path) -> None:
+    reinforce(rl_config(tmp_path, iterations=1))
+    with pytest.raises(ConfigError, match=r"seed: 0 there, 1 here"):
+        reinforce(rl_config(tmp_path, iterations=1, seed=1))
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"good": [{"path": "x"}]}, "neither does anything alone"),
+        ({"choice": {"band": {"k": 9}}}, "no task would be judged"),
+        ({"test": {"samples": 2}}, "at temperature 0 are all the same"),
+        ({"gym": {}}, "names no environment"),
+    ],
+)
+def test_settings_that_cannot_work_are_refused(
+    tmp_path: Path, settings: dict[str, object], words: str
+) -> None:
+    with pytest.raises((ConfigError, ValueError), match=words):
+        reinforce(rl_config(tmp_path, **settings))
+
+
+@pytest.mark.slow
+def test_a_run_killed_in_any_phase_comes_out_to_the_bit(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tests.trainer.rl.killed_work", str(tmp_path)]
+    made = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert made.returncode == 0, made.stderr[-2000:]
+    whole = tmp_path / "whole"
+    lines, weights = without_clock(read_metrics(whole)), import_model(whole / "model").state_dict()
+    for name in PLACES:
+        for side in ("before", "behind"):
+            folder = tmp_path / f"{name}-{side}"
+            assert without_clock(read_metrics(folder)) == lines, folder.name
+            other = import_model(folder / "model").state_dict()
+            assert all(torch.equal(weights[key], other[key]) for key in weights), folder.name
+            assert _samples(folder) == _samples(whole), folder.name
+
+
+def _samples(folder: Path) -> list[object]:
+    paths = sorted((folder / "samples").glob("*.parquet"))
+    return [pq.read_table(path).to_pylist() for path in paths]

@@ -1,0 +1,1 @@
+"""Reinforcement learning: what is learnt from played episodes, and how they are played."""
