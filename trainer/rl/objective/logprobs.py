@@ -60,13 +60,14 @@ class _TokenLogprobs(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(
-        ctx: Any, dlogprobs_N: Tensor | None, dentropies_N: Tensor | None
+    def backward(  # type: ignore[override]
+        ctx: Any, *gradients: Tensor | None
     ) -> tuple[Tensor, Tensor, None]:
         """With p for the shares, e for the target and H for the entropy:
 
         d logprob / d logits = e - p,    d H / d logits = -p (log p + H).
         """
+        dlogprobs_N, dentropies_N = gradients
         hidden_ND, weight_VD, targets_N, norms_N, entropies_N = ctx.saved_tensors
         dhidden_ND = torch.empty_like(hidden_ND)
         dweight_VD = torch.zeros_like(weight_VD, dtype=norms_N.dtype)

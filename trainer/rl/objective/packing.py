@@ -144,13 +144,16 @@ def _rows(
             column[row, before] = own[1:]
     learnt_N = learnt_places(targets)
     return LearntRows(
-        ids,
-        targets,
-        documents,
-        learnt_N,
-        *(column.flatten()[learnt_N] for column in (old, sampled, versions, numbers)),
-        torch.tensor([one.advantage for one in samples], dtype=torch.double),
-        torch.tensor([one.share for one in samples], dtype=torch.double),
-        torch.tensor([one.sample.num_drawn for one in samples]),
-        given,
+        ids_BT=ids,
+        targets_BT=targets,
+        documents_BT=documents,
+        learnt_N=learnt_N,
+        old_N=old.flatten()[learnt_N],
+        sampled_N=sampled.flatten()[learnt_N],
+        versions_N=versions.flatten()[learnt_N],
+        sample_N=numbers.flatten()[learnt_N],
+        advantages_S=torch.tensor([one.advantage for one in samples], dtype=torch.double),
+        shares_S=torch.tensor([one.share for one in samples], dtype=torch.double),
+        lengths_S=torch.tensor([one.sample.num_drawn for one in samples]),
+        routes_BTLK=given,
     )

@@ -48,7 +48,8 @@ def turn_round(model: Decoder) -> None:
 
 
 def stepped(model: Decoder, samples: list[LearntSample], **other: Any) -> LearntStep:
-    settings = LearningSettings(**({"lr": 1e-9, "clip_norm": 1e9} | other))
+    chosen: dict[str, Any] = {"lr": 1e-9, "clip_norm": 1e9}
+    settings = LearningSettings(**(chosen | other))
     return RLStepper.of(model, settings).step(minibatch_of(samples, settings), version=4)
 
 
