@@ -38,7 +38,7 @@ async def in_time(call: EnvironmentCall[T], limit_s: float, *, grace_s: float, w
         raise LostEpisodeError("environment_error", f"{what} cancelled itself")
     error = work.exception()
     if isinstance(error, RewardError):
-        raise LostEpisodeError(error.reason, str(error)) from error
+        raise no_reward(error) from error
     if error is not None:
         raise LostEpisodeError("environment_error", f"{what}: {told(error)}") from error
     value, took_s = work.result()
@@ -76,6 +76,12 @@ def in_own_thread(call: EnvironmentCall[T]) -> EnvironmentCall[T]:
         return await answer
 
     return run
+
+
+def no_reward(error: RewardError) -> LostEpisodeError:
+    """The end of an episode whose reward is none."""
+    number = error.reason == "reward_no_number"
+    return LostEpisodeError("reward_no_number" if number else "reward_out_of_range", str(error))
 
 
 def told(error: BaseException) -> str:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import time
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +28,7 @@ from trainer.data.chat import AssistantAnswer
 from trainer.data.tokenizer import Tokenizer
 from trainer.inference.episode_tokens import EpisodeTokens
 from trainer.inference.policies import PolicyRequest, num_calls
-from trainer.rl.rollouts.calls import EnvironmentCall, in_own_thread, in_time, told
+from trainer.rl.rollouts.calls import EnvironmentCall, in_own_thread, in_time, no_reward, told
 from trainer.rl.rollouts.outcomes import (
     LOST,
     CutReason,
@@ -235,7 +236,7 @@ class OpenEpisode:
             try:
                 return self._ended(cut or "completed", checked(step.reward))
             except RewardError as error:
-                raise LostEpisodeError(error.reason, str(error)) from error
+                raise no_reward(error) from error
         if cut is not None:
             return self._ended(cut, NOTHING)
         if self.turns >= self._settings.most_turns:
@@ -271,7 +272,7 @@ class OpenEpisode:
         self, outcome: EpisodeOutcome, reward: Reward | None = None, detail: str = ""
     ) -> RolloutSample:
         messages: list[Message] = json.loads(json.dumps(self.tokens.messages))
-        tools: list[dict[str, Any]] = []
+        tools: list[Mapping[str, Any]] = []
         try:
             if self._episode is not None:
                 tools = json.loads(ordered_json(list(self._episode.tools)))

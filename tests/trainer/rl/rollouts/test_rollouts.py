@@ -328,11 +328,14 @@ def paused_and_gone_on(
     iterations = [tasks_of("errands", 2, turns=3), tasks_of("twice", 2), [], []]
 
     async def some() -> None:
-        rollouts = None
+        def begin() -> tuple[ModelPolicy, Rollouts]:
+            policy = policy_of(folders[0], Sampling(temperature=1.0, max_tokens=30))
+            return policy, Rollouts(policy, [Twice(), environment], settings, kept)
+
+        policy, rollouts = begin()
         for number, tasks in enumerate(iterations):
-            if rollouts is None or again:
-                policy = policy_of(folders[0], Sampling(temperature=1.0, max_tokens=30))
-                rollouts = Rollouts(policy, [Twice(), environment], settings, kept)
+            if number and again:
+                policy, rollouts = begin()
             weights = LocalWeights(policy)
             if number:
                 sync = weights.take(folders[number % 2], number)
@@ -445,10 +448,14 @@ def test_samples_are_rows_that_sql_reads(folders: list[Path], tmp_path: Path) ->
     tasks = [*tasks_of("twice", 2), *tasks_of("errands", 1, turns=2)]
     [groups], _ = play(policy_of(folders[0]), settings_of(), tmp_path / "kept", tasks)
     write_samples(tmp_path / "samples.parquet", groups)
-    rows = duckdb.sql(
-        "select task_id, sample, reward, outcome, messages->>'$[0].role', "
-        f"""tokens_by_version->>'$."0"' from '{tmp_path}/samples.parquet'"""
-    ).fetchall()
+    rows = (
+        duckdb.connect()
+        .execute(
+            "select task_id, sample, reward, outcome, messages->>'$[0].role', "
+            f"""tokens_by_version->>'$."0"' from '{tmp_path}/samples.parquet'"""
+        )
+        .fetchall()
+    )
     assert rows == [
         (
             s.task.task_id,
