@@ -86,7 +86,12 @@ def no_reward(error: RewardError) -> LostEpisodeError:
 
 def told(error: BaseException) -> str:
     """The error in one line of bounded length."""
-    return f"{type(error).__name__}: {error}".replace("\n", " ")[:300]
+    return plain(f"{type(error).__name__}: {error}")
+
+
+def plain(text: str) -> str:
+    """In one line of bounded length, without what UTF-8 cannot hold."""
+    return " ".join(text[:300].encode(errors="replace").decode().split())
 
 
 async def _timed(call: EnvironmentCall[T]) -> tuple[T, float]:

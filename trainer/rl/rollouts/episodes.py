@@ -28,7 +28,14 @@ from trainer.data.chat import AssistantAnswer
 from trainer.data.tokenizer import Tokenizer
 from trainer.inference.episode_tokens import EpisodeTokens
 from trainer.inference.policies import PolicyRequest, num_calls
-from trainer.rl.rollouts.calls import EnvironmentCall, in_own_thread, in_time, no_reward, told
+from trainer.rl.rollouts.calls import (
+    EnvironmentCall,
+    in_own_thread,
+    in_time,
+    no_reward,
+    plain,
+    told,
+)
 from trainer.rl.rollouts.outcomes import (
     LOST,
     CutReason,
@@ -227,7 +234,7 @@ class OpenEpisode:
         if not isinstance(step, GymStep):
             raise LostEpisodeError("environment_error", f"a step gave {type(step).__name__}")
         if step.outside is not None:
-            raise LostEpisodeError("outside", str(step.outside))
+            raise LostEpisodeError("outside", plain(str(step.outside)))
         if step.done:
             if not isinstance(step.reward, Reward):
                 raise LostEpisodeError(
@@ -275,8 +282,8 @@ class OpenEpisode:
         tools: list[Mapping[str, Any]] = []
         try:
             if self._episode is not None:
-                tools = json.loads(ordered_json(list(self._episode.tools)))
-                messages = json.loads(ordered_json(self._episode.messages))
+                tools = json.loads(ordered_json(list(self._episode.tools)).encode())
+                messages = json.loads(ordered_json(self._episode.messages).encode())
         except Exception as error:  # of an environment's own containers
             if outcome not in LOST:
                 outcome, reward = "environment_error", None
