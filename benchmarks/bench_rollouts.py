@@ -21,6 +21,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import torch
+from torch import Tensor
 
 from benchmarks.measured import show, spread
 from records.chat.k2 import END
@@ -31,6 +32,7 @@ from trainer.data.tokenizer import train_tokenizer
 from trainer.inference import sampler, slots
 from trainer.inference.drawing import Sampling
 from trainer.inference.policies import ModelPolicy
+from trainer.model.cache import LatentCache
 from trainer.model.config import PRESETS
 from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model, import_model
@@ -155,10 +157,12 @@ def read_by(policy: ModelPolicy, options: argparse.Namespace, least: int) -> int
     """Tokens that one phase feeds to the model."""
     fed, extend, before = 0, Decoder.extend, slots.COPIED_TOKENS
 
-    def counted(model: Decoder, ids: Any, counts: Any, *rest: Any) -> Any:
+    def counted(
+        self: Decoder, ids_NT: Tensor, counts_N: Tensor, slots_N: Tensor, cache: LatentCache
+    ) -> Tensor:
         nonlocal fed
-        fed += int(counts.sum())
-        return extend(model, ids, counts, *rest)
+        fed += int(counts_N.sum())
+        return extend(self, ids_NT, counts_N, slots_N, cache)
 
     Decoder.extend = counted
     sampler.COPIED_TOKENS = slots.COPIED_TOKENS = least

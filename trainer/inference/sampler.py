@@ -207,24 +207,33 @@ class Sampler:
 
     def _begin(self, fresh: Sequence[_Sequence], sampling: Sampling) -> None:
         """Read what they begin with and draw the first token of each. One that begins as another of
-        them comes after it and copies."""
+        them comes after it and copies; one that reads the very same reads nothing."""
         first: list[_Sequence] = []
-        after: list[tuple[_Sequence, _Sequence, int]] = []
+        same: list[tuple[_Sequence, _Sequence]] = []
+        alike: list[tuple[_Sequence, _Sequence, int]] = []
         for sequence in fresh:
             shared = [0]
             if len(sequence.unread) > COPIED_TOKENS:
                 shared = [shared_tokens(other.read, sequence.read[:-1]) for other in first]
             most = max(shared, default=0)
-            if most - sequence.known >= COPIED_TOKENS:
-                after.append((sequence, first[shared.index(most)], most))
-            else:
+            if most - sequence.known < COPIED_TOKENS:
                 first.append(sequence)
+            elif (other := first[shared.index(most)]).read == sequence.read:
+                same.append((sequence, other))
+            else:
+                alike.append((sequence, other, most))
+        hidden: dict[int, Tensor] = {}
         for together in _passes(first):
-            self._write(together, self._read(together), sampling)
-        for sequence, other, most in after:
+            hidden_ND = self._read(together)
+            hidden |= {s.slot: hidden_D for s, hidden_D in zip(together, hidden_ND, strict=True)}
+            self._write(together, hidden_ND, sampling)
+        for sequence, other, most in (*((s, o, len(s.read)) for s, o in same), *alike):
             self._slots.copy(other.slot, sequence.slot, most)
             sequence.known = most
-        for together in _passes([sequence for sequence, _, _ in after]):
+        if same:
+            hidden_ND = torch.stack([hidden[other.slot] for _, other in same])
+            self._write([sequence for sequence, _ in same], hidden_ND, sampling)
+        for together in _passes([sequence for sequence, _, _ in alike]):
             self._write(together, self._read(together), sampling)
 
     def _leave_slot(self, sequence: _Sequence) -> None:

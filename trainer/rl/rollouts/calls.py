@@ -38,7 +38,7 @@ async def in_time(call: EnvironmentCall[T], limit_s: float, *, grace_s: float, w
         raise LostEpisodeError("environment_error", f"{what} cancelled itself")
     error = work.exception()
     if isinstance(error, RewardError):
-        raise LostEpisodeError(error.reason, str(error)) from error
+        raise no_reward(error) from error
     if error is not None:
         raise LostEpisodeError("environment_error", f"{what}: {told(error)}") from error
     value, took_s = work.result()
@@ -78,9 +78,20 @@ def in_own_thread(call: EnvironmentCall[T]) -> EnvironmentCall[T]:
     return run
 
 
+def no_reward(error: RewardError) -> LostEpisodeError:
+    """The end of an episode whose reward is none."""
+    number = error.reason == "reward_no_number"
+    return LostEpisodeError("reward_no_number" if number else "reward_out_of_range", str(error))
+
+
 def told(error: BaseException) -> str:
     """The error in one line of bounded length."""
-    return f"{type(error).__name__}: {error}".replace("\n", " ")[:300]
+    return plain(f"{type(error).__name__}: {error}")
+
+
+def plain(text: str) -> str:
+    """In one line of bounded length, without what UTF-8 cannot hold."""
+    return " ".join(text[:300].encode(errors="replace").decode().split())
 
 
 async def _timed(call: EnvironmentCall[T]) -> tuple[T, float]:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import time
+from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -27,7 +28,14 @@ from trainer.data.chat import AssistantAnswer
 from trainer.data.tokenizer import Tokenizer
 from trainer.inference.episode_tokens import EpisodeTokens
 from trainer.inference.policies import PolicyRequest, num_calls
-from trainer.rl.rollouts.calls import EnvironmentCall, in_own_thread, in_time, told
+from trainer.rl.rollouts.calls import (
+    EnvironmentCall,
+    in_own_thread,
+    in_time,
+    no_reward,
+    plain,
+    told,
+)
 from trainer.rl.rollouts.outcomes import (
     LOST,
     CutReason,
@@ -226,7 +234,7 @@ class OpenEpisode:
         if not isinstance(step, GymStep):
             raise LostEpisodeError("environment_error", f"a step gave {type(step).__name__}")
         if step.outside is not None:
-            raise LostEpisodeError("outside", str(step.outside))
+            raise LostEpisodeError("outside", plain(str(step.outside)))
         if step.done:
             if not isinstance(step.reward, Reward):
                 raise LostEpisodeError(
@@ -235,7 +243,7 @@ class OpenEpisode:
             try:
                 return self._ended(cut or "completed", checked(step.reward))
             except RewardError as error:
-                raise LostEpisodeError(error.reason, str(error)) from error
+                raise no_reward(error) from error
         if cut is not None:
             return self._ended(cut, NOTHING)
         if self.turns >= self._settings.most_turns:
@@ -271,11 +279,11 @@ class OpenEpisode:
         self, outcome: EpisodeOutcome, reward: Reward | None = None, detail: str = ""
     ) -> RolloutSample:
         messages: list[Message] = json.loads(json.dumps(self.tokens.messages))
-        tools: list[dict[str, Any]] = []
+        tools: list[Mapping[str, Any]] = []
         try:
             if self._episode is not None:
-                tools = json.loads(ordered_json(list(self._episode.tools)))
-                messages = json.loads(ordered_json(self._episode.messages))
+                tools = json.loads(ordered_json(list(self._episode.tools)).encode())
+                messages = json.loads(ordered_json(self._episode.messages).encode())
         except Exception as error:  # of an environment's own containers
             if outcome not in LOST:
                 outcome, reward = "environment_error", None

@@ -19,7 +19,7 @@ from trainer.rl.rollouts.episodes import EnvironmentMeter, EpisodeKey, OpenEpiso
 from trainer.rl.rollouts.figures import PhaseFigures, account_of
 from trainer.rl.rollouts.phase import EndedOne, RolloutPhase
 from trainer.rl.rollouts.policy import RolloutPolicy
-from trainer.rl.rollouts.samples import Group, GroupKey
+from trainer.rl.rollouts.samples import Group, GroupKey, task_to_json
 from trainer.rl.rollouts.settings import RolloutSettings
 from trainer.rl.rollouts.store import EndedEpisode, RolloutStore, StoredEpisodes
 
@@ -61,8 +61,9 @@ class Rollouts:
         that was played before, with the same tasks by the same weights, is read: it says the same.
 
         Iterations follow each other; weights and `policy.sampling` are those of the iteration when
-        this is called. ConfigError for a task of a family without an environment, for a task that
-        is asked for twice, and for an iteration that does not follow what the folder holds.
+        this is called. ConfigError for a task of a family without an environment, for one that is
+        asked for twice or is no JSON, and for an iteration that does not follow what the folder
+        holds.
         """
         before = self._store.carried(iteration - 1)
         self._check(tasks, before.paused)
@@ -70,7 +71,7 @@ class Rollouts:
             *(iteration, self._policy.version, self._policy.checksum(), before.digest),
             self._settings.model_dump(mode="json"),
             self._policy.sampling.model_dump(mode="json"),
-            [task.task_id for task in tasks],
+            _digests_of(tasks),
         )
         known = self._store.begin(iteration, identity)
         paused = [*before.paused, *self._asked_for(tasks, iteration)]
@@ -191,6 +192,19 @@ class Rollouts:
             for key, group in groups.items()
             if len(group.ended) == group.size
         ]
+
+
+def _digests_of(tasks: Sequence[GymTask]) -> list[str]:
+    digests = []
+    for task in tasks:
+        try:
+            digests.append(digest(task_to_json(task)))
+        except (TypeError, ValueError) as error:
+            raise ConfigError(
+                f"task {task.task_id} of the family {task.family} is no JSON, and so could not be "
+                f"played again: {error}"
+            ) from error
+    return digests
 
 
 def _groups_of(

@@ -184,7 +184,7 @@ def _read(path: Path) -> StoredEpisodes:
 
 
 def _text(told: Any) -> str:
-    return json.dumps(told, ensure_ascii=False, allow_nan=False)
+    return json.dumps(told, allow_nan=False)
 
 
 def _paused_to_json(paused: PausedEpisode) -> dict[str, Any]:

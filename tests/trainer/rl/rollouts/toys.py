@@ -100,7 +100,7 @@ class Twice(Questions):
         if task.body.get("blocks"):
             time.sleep(3600)
         if "worth" in task.body:
-            return Reward(task.body["worth"])
+            return Reward(float(task.body["worth"]))
         return Reward((len(answer) % 4) / 3, {"length": float(len(answer))})
 
 
@@ -177,6 +177,7 @@ FAULTS = {
     "no_messages": "environment_error",
     "other_messages": "environment_error",
     "no_json": "environment_error",
+    "no_text": "environment_error",
     "hangs": "environment_timeout",
     "late": "late",
     "nan": "reward_no_number",
@@ -200,6 +201,7 @@ async def go_wrong(fault: str, messages: list[Message] | None = None) -> Any:
         "too_much": Reward(1.01),
         "no_reward": None,
         "no_json": Reward(1.0),
+        "no_text": Reward(1.0),
     }
     if fault == "raises":
         raise KeyError("nothing there")
@@ -211,9 +213,11 @@ async def go_wrong(fault: str, messages: list[Message] | None = None) -> Any:
         await asyncio.sleep(1.5 * STEP_S)
         return GymStep([], done=True, reward=Reward(1.0))
     if fault == "outside":
-        return GymStep([], done=True, outside="server_down")
+        return GymStep([], done=True, outside="server_down \ud800")
     if fault == "no_json" and messages is not None:
         messages[-1]["content"] = {1, 2}
+    if fault == "no_text" and messages is not None:
+        messages.append({"role": "user", "content": "half a letter: \ud800"})
     if fault == "no_messages" and messages is not None:
         messages.append({"role": "nobody", "content": "!"})
         return GymStep(messages[-1:], done=False)
