@@ -33,7 +33,7 @@ def environment() -> Iterator[Puzzles]:
         patched.setattr(module, "DRAWN_TOGETHER", 3)
         made = Puzzles(ALL)
         made.tasks()
-        yield made
+    yield made
     asyncio.run(made.close())
 
 
