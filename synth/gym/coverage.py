@@ -5,7 +5,7 @@ a task's weight is the mean over its facets of how far its values are below that
 """
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -91,7 +91,7 @@ def coverage(
     drawn. Shares of a facet add up to more than 1 where tasks have several of its values."""
     total, chosen = math.fsum(weight.values()), Counter(taken)
     counted: Counter[tuple[str, str]] = Counter()
-    weighed: Counter[tuple[str, str]] = Counter()
+    weighed: defaultdict[tuple[str, str], float] = defaultdict(float)
     picked: Counter[tuple[str, str]] = Counter()
     for task in tasks:
         for facet, values in _values(task, settings).items():

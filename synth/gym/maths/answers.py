@@ -121,7 +121,7 @@ def exact_number(text: str) -> Fraction | None:
     """The number that the text is, and nothing but that: a whole or decimal number, with commas
     between thousands if it likes, or a quotient of two. ASCII digits, no exponents. None for
     anything else, and for a quotient by zero."""
-    text = text.strip().replace("\N{MINUS SIGN}", "-")
+    text = re.sub(r"^([+-])\s+", r"\1", text.strip().replace("\N{MINUS SIGN}", "-"))
     if len(text) > LONGEST_NUMBER:
         return None
     number = _decimal(text)

@@ -34,6 +34,9 @@ class PuzzleKind(NamedTuple):
     scored: bool = True
     """False: the library's scorer runs the answer as Python or hands it to sympy's parser, which
     does. It is never asked."""
+    form: str | None = None
+    """Regular expression for the whole answer, where the library's scorer passes over whatever
+    else stands in it, a `not` before the answer too."""
 
 
 _EXACT = PuzzleKind("exact")
@@ -113,12 +116,12 @@ KINDS: dict[str, PuzzleKind] = {
     "graph_color": _LIBRARY,
     "group_anagrams": _LIBRARY,
     "jugs": _LIBRARY,
-    "kakurasu": _LIBRARY,
+    "kakurasu": PuzzleKind("library", form=r"[01\s]+"),
     "palindrome_generation": _LIBRARY,
     "palindrome_partitioning": _LIBRARY,
-    "quantum_lock": _LIBRARY,
+    "quantum_lock": PuzzleKind("library", form=r"[A-Ca-c](?:\s*(?:→|->|,|\s)\s*[A-Ca-c])*"),
     "shortest_path": _LIBRARY,
-    "sokoban": _LIBRARY,
+    "sokoban": PuzzleKind("library", form=r"[LRUDlrud\s]+"),
     "tower_of_hanoi": _LIBRARY,
     "word_ladder": _LIBRARY,
 }

@@ -50,14 +50,14 @@ def _question(entry: Mapping[str, Any]) -> str:
 @lru_cache(maxsize=64)
 def _data_set(kind: str, level: int | None, settings: str) -> Any:
     import reasoning_gym
-    from reasoning_gym.factory import CURRICULA, DATASETS
+    from reasoning_gym.factory import CURRICULA, DATASETS, create_curriculum
 
     own = json.loads(settings)
     if level is None:
         return reasoning_gym.create_dataset(kind, **own)
     if kind not in CURRICULA:
         raise ValueError(f"{kind} has no levels; leave `level` out")
-    curriculum = reasoning_gym.create_curriculum(kind)
+    curriculum = create_curriculum(kind)
     curriculum.set_global_level(level)
     config = curriculum.generate_configuration()
     for name, value in own.items():

@@ -86,7 +86,7 @@ def _signed(match: re.Match[str]) -> int:
 def _fraction(answer: str, solution: str, facts: Facts) -> bool:
     """In lowest terms, as it is asked for."""
     right, given = _quotient(solution), _quotient(answer)
-    return right is not None and given == right and gcd(*given) == 1
+    return given is not None and given == right and gcd(*given) == 1
 
 
 def _quotient(text: str) -> tuple[int, int] | None:

@@ -1,6 +1,7 @@
 """Puzzles of reasoning-gym, drawn by a seed and judged as `kinds.py` says (family `puzzles`)."""
 
 import asyncio
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -113,7 +114,8 @@ class Puzzles(Questions):
         parts = {"answered": 1.0}
         score = self._library_score(body, found.text, parts) if kind.scored else None
         if kind.check == "library":
-            right = score is not None and score >= 1.0
+            is_formed = kind.form is None or re.fullmatch(kind.form, found.text) is not None
+            right = is_formed and score is not None and score >= 1.0
         else:
             right = CHECKS[kind.check](found.text, body["answer"], body["facts"])
         return Reward(float(right), parts)

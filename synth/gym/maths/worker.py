@@ -7,6 +7,7 @@ one answer does, the next one never sees.
 """
 
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -79,6 +80,7 @@ def _in_child(
 ) -> None:
     """Never comes back."""
     code = 1
+    gc.disable()  # it would touch, and so copy, every page that is shared with the parent
     try:
         signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process, in C code as well
         signal.setitimer(signal.ITIMER_PROF, cpu_s)

@@ -144,9 +144,10 @@ def test_what_the_verifier_gets_wrong_is_still_what_is_listed(environment: Maths
 
 @pytest.mark.slow
 def test_a_comparison_that_does_not_end_is_ended_and_the_next_goes_on(
-    environment: MathsQuestions,
+    environment: MathsQuestions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    reward = judged(environment, "x", "9^{9^{9^{9}}}")
+    monkeypatch.setattr("synth.gym.maths.checker.CHECK_CPU_S", 0.5)
+    reward = judged(environment, r"\sqrt{2}", "9^{9^{9^{9}}}")
     assert reward == Reward(0.0, {"answered": 1.0, "unchecked": 1.0})
     assert judged(environment, "x+1", "1+x").value == 1.0
 
@@ -251,7 +252,7 @@ def test_the_module_is_imported_without_sympy() -> None:
 
     program = (
         "import sys, synth.gym.registry\n"
-        "heavy = {'sympy', 'math_verify', 'reasoning_gym', 'numpy', 'torch'} & set(sys.modules)\n"
+        "heavy = {'sympy', 'math_verify', 'reasoning_gym', 'torch'} & set(sys.modules)\n"
         "print(sorted(heavy))"
     )
     done = subprocess.run(

@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +19,7 @@ ROWS = [
 COUNTS = SplitCounts(train=20, validation=2, heldout=2)
 
 
-def lines(path: Path, rows: list[dict[str, object]]) -> str:
+def lines(path: Path, rows: Sequence[Mapping[str, object]]) -> str:
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(path)
 
@@ -54,7 +55,7 @@ def test_the_prompt_is_the_question(tmp_path: Path) -> None:
 
 def test_other_columns_may_hold_question_and_answer(tmp_path: Path) -> None:
     rows = [{"problem": f"What is {n} + 1?", "solution": n + 1} for n in range(80)]
-    path = lines(tmp_path / "rows.jsonl", rows)  # type: ignore[arg-type]
+    path = lines(tmp_path / "rows.jsonl", rows)
     tasks = environment(path, question="problem", answer="solution").tasks()
     assert all(
         int(task.body["answer"]) == int(task.body["question"].split()[2]) + 1 for task in tasks
