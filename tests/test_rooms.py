@@ -71,7 +71,10 @@ ROOMS = {
         *("importing", "pipeline", "publish", "browser", "exports/formats", "exports"),
         *("gym/core", "gym", "."),
     ],
-    "trainer": ["data", "model/cpu", "model", "optim", "training", "inference", "evaluation", "."],
+    "trainer": [
+        *("data", "model/cpu", "model", "optim", "training", "inference", "serving"),
+        *("evaluation", "."),
+    ],
     "flows": ["runtime", ".", "cli/shared", "cli/commands", "cli/tool_commands", "cli"],
 }
 """Package -> its folders in their order."""
