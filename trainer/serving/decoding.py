@@ -120,9 +120,10 @@ class Decoding:
 
     @property
     def in_flight(self) -> int:
-        """Answers that are drawn or wait."""
+        """Answers that are drawn or wait, and that somebody wants."""
         with self._changed:
-            return len(self._waiting) + sum(not answer.over for answer in self._active)
+            wanted = (not (answer.over or answer.cancelled) for answer in self._active)
+            return len(self._waiting) + sum(wanted)
 
     def submit(self, answer: PendingAnswer) -> None:
         """Draw it when there is a slot. FullError, ClosedError."""

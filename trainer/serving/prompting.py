@@ -17,6 +17,17 @@ from trainer.inference.policies import num_calls
 from trainer.inference.sampler import AnswerDraft
 from trainer.serving.asked import ChatAsked
 
+CANNOT_BE_READ = (
+    ConfigError,
+    TypeError,
+    AttributeError,
+    LookupError,
+    ValueError,
+    RecursionError,
+)
+"""What comes of messages and schemas that are JSON and not what they should be: anything may stand
+in them, at any depth, and a request is refused for it."""
+
 
 class PreparedAnswer(NamedTuple):
     draft: AnswerDraft
@@ -79,7 +90,7 @@ class Prompting:
             ids = encode_chat(
                 self._tokenizer, asked.request.messages, asked.tools, chat=self._chat
             ).ids
-        except (ConfigError, TypeError, AttributeError, LookupError, ValueError) as error:
+        except CANNOT_BE_READ as error:
             raise RequestError(
                 f"the conversation cannot be written in the model's template: {error}", "messages"
             ) from error
@@ -112,5 +123,5 @@ class Prompting:
                 thinking=self._chat.thinking,
                 must_call=named or choice == "required",
             )
-        except (ConfigError, TypeError, AttributeError, LookupError, ValueError) as error:
+        except CANNOT_BE_READ as error:
             raise RequestError(f"the answer cannot be held to this: {error}", field) from error
