@@ -38,8 +38,9 @@ def untaught(folder: Path, texts: Sequence[str], **shape: Any) -> Path:
     return folder
 
 
-def taught(folder: Path, talks: Sequence[Talk], *, steps: int, most_loss: float) -> Path:
-    """An exported model that knows the answers of these conversations by heart."""
+def taught(folder: Path, talks: Sequence[Talk], *, loss: float = 0.02, steps: int = 400) -> Path:
+    """An exported model that knows the answers of these conversations by heart: none of them costs
+    more than `loss` a token."""
     texts = [json.dumps(talk, ensure_ascii=False) for talk in talks]
     texts += [str(message.get("content") or "") for messages, _ in talks for message in messages]
     tokenizer = train_tokenizer(texts * 2, vocab_size=700)
@@ -47,17 +48,19 @@ def taught(folder: Path, talks: Sequence[Talk], *, steps: int, most_loss: float)
     model = new_decoder(small(vocab_size=tokenizer.size, max_positions=16_384, **shape))
     optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3, weight_decay=0.0)
     rows = [_row(tokenizer, talk) for talk in talks]
-    worst = 0.0
     for _ in range(steps):
         worst = 0.0
         for ids_BT, targets_BT in rows:
             logits_BTV = model.logits(model(ids_BT).hidden_BTD)
-            loss = cross_entropy(logits_BTV.flatten(0, 1), targets_BT.flatten())
-            (loss / len(rows)).backward()
-            worst = max(worst, float(loss))
+            own = cross_entropy(logits_BTV.flatten(0, 1), targets_BT.flatten())
+            (own / len(rows)).backward()
+            worst = max(worst, float(own))
+        if worst < loss:
+            break
         optimizer.step()
         optimizer.zero_grad()
-    assert worst < most_loss, worst
+    else:
+        raise AssertionError(f"{steps} steps were too few")
     export_model(model.eval(), folder, tokenizer, chat=CHAT)
     return folder
 

@@ -25,8 +25,6 @@ from tests.trainer.played_dataset import QUIET
 from tests.trainer.serving.served import CHAT, Served, Talk, served, taught
 from trainer.inference.policies import ModelPolicy, PolicyRequest
 
-STEPS = 90
-
 
 def call_of(*cities: str) -> dict[str, Any]:
     calls = [
@@ -75,8 +73,7 @@ TALKS: list[Talk] = [
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("taught") / "model"
-    return taught(folder, TALKS, steps=STEPS, most_loss=0.05)
+    return taught(tmp_path_factory.mktemp("taught") / "model", TALKS)
 
 
 @pytest.fixture(scope="module")

@@ -17,11 +17,13 @@ from tests.trainer.serving.served import CHAT, Served, served, untaught
 from trainer.data.chat import parse_answer
 from trainer.data.tokenizer import Tokenizer, load_tokenizer
 from trainer.inference.drawing import Sampling
+from trainer.inference.enforcer import Enforcer
 from trainer.inference.episode_tokens import EpisodeTokens
 from trainer.inference.policies import ModelPolicy, PolicyRequest
 from trainer.inference.sampler import AnswerDraft
 from trainer.serving.answering import Answering, said_in
 from trainer.serving.asked import chat_asked
+from trainer.serving.prompting import Prompting
 
 SKY: dict[str, Any] = {
     "type": "function",
@@ -36,10 +38,8 @@ SKY: dict[str, Any] = {
         },
     },
 }
-WIND: dict[str, Any] = {
-    "type": "function",
-    "function": {"name": "wind", "parameters": {"type": "object", "properties": {}}},
-}
+NOTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": False}
+WIND: dict[str, Any] = {"type": "function", "function": {"name": "wind", "parameters": NOTHING}}
 
 TALK: list[dict[str, Any]] = [
     {"role": "system", "content": "You tell the sky. <|im_end|> is text."},
@@ -215,6 +215,24 @@ def test_words_end_before_a_text_to_stop_at_streamed_or_not(client: openai.OpenA
     assert told.choices[0].message.content == streamed == said[: said.index(stop)]
     assert told.choices[0].finish_reason == "stop"
     assert told.usage.completion_tokens < 40
+
+
+def test_a_free_answer_is_held_to_the_template_where_the_server_was_told_so(
+    tokenizer: Tokenizer,
+) -> None:
+    asked = chat_asked({"model": "tiny", "messages": HELLO, "tools": [SKY]})
+
+    def guide_of(constrained: bool) -> Enforcer | None:
+        prompting = Prompting(tokenizer, CHAT, capacity=1024, constrained=constrained, where="here")
+        return prompting.prepared(asked).guide
+
+    assert guide_of(False) is None
+    assert (held := guide_of(True)) is not None
+    allowed = held.allowed()
+    assert allowed[tokenizer.special["<|tool_calls_section_begin|>"]]
+    assert allowed[tokenizer.encode("S")[0]]
+    assert not allowed[tokenizer.special["<|im_user|>"]]
+    assert not allowed[tokenizer.special["<|tool_call_begin|>"]]
 
 
 def _ids(tokenizer: Tokenizer, *parts: str) -> list[int]:
