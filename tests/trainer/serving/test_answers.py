@@ -227,7 +227,8 @@ def test_a_free_answer_is_held_to_the_template_where_the_server_was_told_so(
         return prompting.prepared(asked).guide
 
     assert guide_of(False) is None
-    assert (held := guide_of(True)) is not None
+    held = guide_of(True)
+    assert held is not None
     allowed = held.allowed()
     assert allowed[tokenizer.special["<|tool_calls_section_begin|>"]]
     assert allowed[tokenizer.encode("S")[0]]
