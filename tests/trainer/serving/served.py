@@ -54,7 +54,7 @@ def taught(folder: Path, talks: Sequence[Talk], *, loss: float = 0.02, steps: in
             logits_BTV = model.logits(model(ids_BT).hidden_BTD)
             own = cross_entropy(logits_BTV.flatten(0, 1), targets_BT.flatten())
             (own / len(rows)).backward()
-            worst = max(worst, float(own))
+            worst = max(worst, own.item())
         if worst < loss:
             break
         optimizer.step()

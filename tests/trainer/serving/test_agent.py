@@ -5,6 +5,8 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
+from string import printable
 from typing import Any
 
 import pytest
@@ -62,7 +64,23 @@ FILLED_IN_BY_CALL: dict[str, Any] = {
     ],
 }
 
+
+def unclear(seed: int) -> Talk:
+    """Words that mean nothing, which the model is taught to decline: what it says to tasks that it
+    was not taught has an end then."""
+    draws = Random(seed)
+    system, user = ("".join(draws.choices(printable, k=60)) for _ in range(2))
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+    return [*messages, {"role": "assistant", "content": DECLINED}], [TOOL] * (seed % 2)
+
+
+DECLINED = "I cannot do that."
+
+STOPS = [*'eilrsumwykp"12.']
+"""Letters that `DECLINED` has not, and its end: so that whatever words the model makes end soon."""
+
 TALKS: list[Talk] = [
+    *(unclear(seed) for seed in range(4)),
     ([*WEATHER, *answered("Lisbon")], [TOOL]),
     ([*TWO_CITIES, *answered("Lisbon", "Oslo")], [TOOL]),
     ([*REPORT, {"role": "assistant", "content": FILLED_IN}], []),
@@ -87,7 +105,7 @@ def server(model: Path, log: Path) -> Iterator[Served]:
         yield running
 
 
-def role_of(server: Served) -> RoleConfig:
+def role_of(server: Served, **other: Any) -> RoleConfig:
     """The ready endpoint, but at the port that this server has."""
     settings = endpoint_settings("bundled") | {
         "base_url": server.url,
@@ -96,6 +114,7 @@ def role_of(server: Served) -> RoleConfig:
         "max_tokens": 80,
         "usd_per_million_prompt": 0.0,
         "usd_per_million_completion": 0.0,
+        **other,
     }
     return validate_as(RoleConfig, settings, where="the role")
 
@@ -132,7 +151,7 @@ def test_its_trajectories_are_judged_and_curated_and_its_tokens_counted(
         workers=1,
         max_failed=1.0,
         rollouts=RolloutConfig(episode=QUIET),
-        roles={"agent": role_of(server)},
+        roles={"agent": role_of(server, extra_body={"stop": STOPS})},
         offline=OfflineConfig(roles=("generator", "user", "simulator", "judge", "embedder")),
     )
     exchanges: list[Exchange] = []
@@ -146,7 +165,7 @@ def test_its_trajectories_are_judged_and_curated_and_its_tokens_counted(
     asyncio.run(work())
     data = Dataset.open(tmp_path / "data")
     trajectories = list(data.rows("trajectories"))
-    assert trajectories
+    assert trajectories, [row["details"] for row in data.rows("stages") if row["details"]]
     assert {row["models"]["agent"] for row in trajectories} == {"tiny"}
     played = {row["trajectory_id"] for row in trajectories}
     assert {row["trajectory_id"] for row in data.rows("verdicts")} <= played
