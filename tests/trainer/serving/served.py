@@ -47,16 +47,14 @@ def taught(folder: Path, talks: Sequence[Talk], *, loss: float = 0.02, steps: in
     shape = {"hidden_size": 64, "num_layers": 2, "num_dense_layers": 2, "init_std": 0.05}
     model = new_decoder(small(vocab_size=tokenizer.size, max_positions=16_384, **shape))
     optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3, weight_decay=0.0)
-    rows = [_row(tokenizer, talk) for talk in talks]
+    ids_BT, targets_BT = _batch([_row(tokenizer, talk) for talk in talks])
     for _ in range(steps):
-        worst = 0.0
-        for ids_BT, targets_BT in rows:
-            logits_BTV = model.logits(model(ids_BT).hidden_BTD)
-            own = cross_entropy(logits_BTV.flatten(0, 1), targets_BT.flatten())
-            (own / len(rows)).backward()
-            worst = max(worst, own.item())
-        if worst < loss:
+        logits_BTV = model.logits(model(ids_BT).hidden_BTD)
+        losses_BT = cross_entropy(logits_BTV.mT, targets_BT, reduction="none")
+        losses_B = losses_BT.sum(1) / (targets_BT != -100).sum(1)
+        if losses_B.max().item() < loss:
             break
+        losses_B.mean().backward()
         optimizer.step()
         optimizer.zero_grad()
     else:
@@ -65,12 +63,22 @@ def taught(folder: Path, talks: Sequence[Talk], *, loss: float = 0.02, steps: in
     return folder
 
 
-def _row(tokenizer: Tokenizer, talk: Talk) -> tuple[torch.Tensor, torch.Tensor]:
+def _row(tokenizer: Tokenizer, talk: Talk) -> tuple[list[int], list[int]]:
     """(tokens, the learnt ones of those that follow)."""
     messages, tools = talk
     ids, learnt = encode_chat(tokenizer, messages, tools, chat=CHAT)
     targets = [n if is_learnt else -100 for n, is_learnt in zip(ids, learnt, strict=True)]
-    return torch.tensor([ids[:-1]]), torch.tensor([targets[1:]])
+    return ids[:-1], targets[1:]
+
+
+def _batch(rows: Sequence[tuple[list[int], list[int]]]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows of one length: what is behind a row's end is not looked at before it."""
+    length = max(len(ids) for ids, _ in rows)
+    padded = [
+        (ids + [0] * (length - len(ids)), targets + [-100] * (length - len(ids)))
+        for ids, targets in rows
+    ]
+    return torch.tensor([ids for ids, _ in padded]), torch.tensor([t for _, t in padded])
 
 
 class Gate:
