@@ -12,7 +12,7 @@ from typing import Any
 import httpx
 
 from offline_llm.app import create_app
-from offline_llm.server.server import AsgiScope, Receive, Send
+from offline_llm.server.http import AsgiScope, Receive, Send
 
 
 class Elsewhere:

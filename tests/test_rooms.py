@@ -72,8 +72,8 @@ ROOMS = {
         *("gym/core", "gym/maths", "gym/programs", "gym/tool_use", "gym", "."),
     ],
     "trainer": [
-        *("data", "model/cpu", "model", "optim", "training", "inference", "evaluation"),
-        *("rl/objective", "rl/rollouts", "rl", "."),
+        *("data", "model/cpu", "model", "optim", "training", "inference", "serving"),
+        *("evaluation", "rl/objective", "rl/rollouts", "rl", "."),
     ],
     "flows": ["runtime", ".", "cli/shared", "cli/commands", "cli/tool_commands", "cli"],
 }

@@ -151,6 +151,62 @@ def _asked(
 
 
 @app.command
+def serve(
+    model: Path,
+    /,
+    *,
+    name: str | None = None,
+    host: str = "127.0.0.1",
+    port: int = 8300,
+    slots: int = 8,
+    slot_tokens: int | None = None,
+    waiting: int = 64,
+    constrained: bool = False,
+    key_env: str | None = None,
+    device: Literal["auto", "cpu", "cuda"] = "auto",
+) -> None:
+    """Serve a model over OpenAI's protocol, so that it plays a role of a run.
+
+    Answers are drawn together, as many as there are slots; configs/endpoints/bundled.toml is the
+    endpoint for it.
+
+    Args:
+        model: Folder of a training run, or of an exported model.
+        name: What requests call it; left out: the folder's name.
+        host: Address to listen on; one that other machines reach needs --key-env.
+        port: Port; 0 takes a free one, which is printed.
+        slots: Answers that are drawn together.
+        slot_tokens: Tokens of prompt and answer together; left out: what the model takes.
+        waiting: Requests that may wait for a slot; more are told to come again.
+        constrained: Hold every answer to the template and to calls of declared tools with
+            arguments of the declared types.
+        key_env: Name of a variable with a key that every request has to show.
+        device: auto takes a GPU where torch sees one.
+    """
+    from trainer.serving.server import key_in, listening_at, serve_model, served_model
+
+    key = key_in(key_env)
+    called = name or model.resolve().name
+    with listening_at(host, port, has_key=key is not None) as listener:
+        served = served_model(
+            model,
+            name=called,
+            slots=slots,
+            slot_tokens=slot_tokens,
+            most_waiting=waiting,
+            constrained=constrained,
+            key=key,
+            device=device,
+        )
+        address = f"http://{host}:{listener.getsockname()[1]}/v1"
+        serve_model(served, listener, on_ready=lambda: _say_served(called, address))
+
+
+def _say_served(name: str, address: str) -> None:
+    print(f"{name} is served at {address} (Ctrl-C stops it)", flush=True)  # noqa: T201
+
+
+@app.command
 def export(
     run: Path, out: Path, /, *, model_type: Literal["deepseek_v3", "kimi_k2"] = "deepseek_v3"
 ) -> None:

@@ -10,14 +10,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from offline_llm.server.server import AsgiScope, OpenAIServer, Receive, Send
+from offline_llm.server.http import AsgiApp, AsgiScope, Receive, Send
 
 
 class RequestLog:
     """Around an application. A line is in the file before the application sees its request, or
     before the client sees its answer."""
 
-    def __init__(self, app: OpenAIServer, path: Path) -> None:
+    def __init__(self, app: AsgiApp, path: Path) -> None:
         """Appends to `path`. Several requests may be open at once, on one event loop."""
         self._app = app
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)

@@ -74,11 +74,11 @@ def stream(request: ChatRequest, whole: dict[str, Any]) -> Iterator[bytes]:
         ]
     for delta in deltas:
         part = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": None}
-        yield _event(head | {"choices": [part]})
+        yield event_of(head | {"choices": [part]})
     last = {"index": 0, "delta": {}, "logprobs": None, "finish_reason": choice["finish_reason"]}
-    yield _event(head | {"choices": [last]})
+    yield event_of(head | {"choices": [last]})
     if request.include_usage:
-        yield _event(head | {"choices": [], "usage": whole["usage"]})
+        yield event_of(head | {"choices": [], "usage": whole["usage"]})
     yield b"data: [DONE]\n\n"
 
 
@@ -146,5 +146,6 @@ def _first_tokens(text: str, limit: int) -> str:
     return prefix
 
 
-def _event(value: dict[str, Any]) -> bytes:
+def event_of(value: dict[str, Any]) -> bytes:
+    """A server-sent event."""
     return b"data: " + json.dumps(value, ensure_ascii=False).encode() + b"\n\n"

@@ -6,22 +6,16 @@ The answerer is given the request and nothing else. It may be told to misbehave,
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from offline_llm.server.broken_calls import break_calls
 from offline_llm.server.embeddings import embeddings
+from offline_llm.server.http import AsgiScope, Receive, Send, events, json_body, lifespan, reply
 from offline_llm.server.misbehaviour import Misbehaviour, Saboteur, spoil
 from offline_llm.server.request import ChatRequest, RequestError, parse_chat
 from offline_llm.server.response import CREATED, Reply, completion, error_body, stream
 from records.seeds import rng_of
-
-AsgiScope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-MAX_BODY_BYTES = 16 * 2**20
-"""Larger requests are refused with 413 before they are parsed."""
 
 
 class OpenAIServer:
@@ -46,28 +40,28 @@ class OpenAIServer:
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await _lifespan(receive, send)
+            await lifespan(receive, send)
         elif scope["type"] == "http":
             try:
                 await self._route(scope, receive, send)
             except RequestError as error:
                 kind = "invalid_request_error"
                 body = error_body(str(error), kind, param=error.param, code=error.code)
-                await _reply(send, error.status, body)
+                await reply(send, error.status, body)
 
     async def _route(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         path, method = scope["path"].rstrip("/"), scope["method"]
         if path == "/v1/models" and method == "GET":
-            return await _reply(send, 200, json.dumps(self._list()).encode())
+            return await reply(send, 200, json.dumps(self._list()).encode())
         if path not in ("/v1/chat/completions", "/v1/embeddings"):
             raise RequestError(f"no route {method} {path}", None, status=404, code="not_found")
         if method != "POST":
             message = f"{path} takes POST, got {method}"
             raise RequestError(message, None, status=405, code="method_not_allowed")
-        body = await _json_body(receive)
+        body = await json_body(receive)
         if path == "/v1/embeddings":
             made = embeddings(body, models=self._models, size=self._embedding_size)
-            return await _reply(send, 200, json.dumps(made).encode())
+            return await reply(send, 200, json.dumps(made).encode())
         return await self._chat(parse_chat(body), send)
 
     def _list(self) -> dict[str, Any]:
@@ -97,12 +91,12 @@ class OpenAIServer:
             break_calls(whole, request.messages, self._rates.tool_calls)
         await self._wait(request, begun)
         if request.stream:
-            events = list(stream(request, whole))
-            return await _stream(send, events[: len(events) // 2] if failure else events)
+            pieces = list(stream(request, whole))
+            return await events(send, pieces[: len(pieces) // 2] if failure else pieces)
         body = json.dumps(whole, ensure_ascii=False).encode()
         if failure == "truncated":
             body = body[: len(body) // 2]
-        return await _reply(send, 200, body)
+        return await reply(send, 200, body)
 
     async def _wait(self, request: ChatRequest, begun: float) -> None:
         """Until the answer is due: working it out is a part of the latency."""
@@ -117,49 +111,8 @@ class OpenAIServer:
         if failure == "rate_limit":
             body = error_body("rate limit reached", "rate_limit_error", code="rate_limit_exceeded")
             wait = (b"retry-after", f"{rates.retry_after_s:g}".encode())
-            return await _reply(send, 429, body, wait)
+            return await reply(send, 429, body, wait)
         if failure == "hang":
             await asyncio.sleep(rates.hang_s)
-            return await _reply(send, 504, error_body("timed out", "server_error"))
-        return await _reply(send, 500, error_body("internal error", "server_error"))
-
-
-async def _lifespan(receive: Receive, send: Send) -> None:
-    while True:
-        message = await receive()
-        await send({"type": f"{message['type']}.complete"})
-        if message["type"] == "lifespan.shutdown":
-            return
-
-
-async def _json_body(receive: Receive) -> Any:
-    chunks, size, more = [], 0, True
-    while more:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise RequestError("the client went away", None)
-        chunk = message.get("body", b"")
-        size += len(chunk)
-        if size > MAX_BODY_BYTES:
-            message = f"the body is over {MAX_BODY_BYTES} bytes"
-            raise RequestError(message, None, status=413, code="too_large")
-        chunks.append(chunk)
-        more = message.get("more_body", False)
-    try:
-        return json.loads(b"".join(chunks))
-    except (ValueError, RecursionError) as error:
-        raise RequestError(f"the body is not JSON: {error}", None, code="invalid_json") from error
-
-
-async def _reply(send: Send, status: int, body: bytes, *headers: tuple[bytes, bytes]) -> None:
-    head = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
-    await send({"type": "http.response.start", "status": status, "headers": [*head, *headers]})
-    await send({"type": "http.response.body", "body": body, "more_body": False})
-
-
-async def _stream(send: Send, events: list[bytes]) -> None:
-    headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    for event in events:
-        await send({"type": "http.response.body", "body": event, "more_body": True})
-    await send({"type": "http.response.body", "body": b"", "more_body": False})
+            return await reply(send, 504, error_body("timed out", "server_error"))
+        return await reply(send, 500, error_body("internal error", "server_error"))

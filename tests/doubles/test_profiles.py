@@ -26,7 +26,14 @@ from tests.doubles.test_forms import (
     words_of,
 )
 
-FILES = {path.stem: path for path in Path("configs/endpoints").resolve().glob("*.toml")}
+OURS = {"bundled"}
+"""Servers of this project, which the tests of their own run as they are: tests/trainer/serving."""
+
+FILES = {
+    path.stem: path
+    for path in Path("configs/endpoints").resolve().glob("*.toml")
+    if path.stem not in OURS
+}
 PAIRS = [(name, double) for name in FILES for double in DOUBLES if double.startswith(name)]
 
 

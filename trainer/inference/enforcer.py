@@ -9,7 +9,7 @@ the vocabulary at once whether it may come next. What is enforced of arguments: 
 A model that thinks writes `<think>`, whatever it likes, and `</think>` before it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -54,37 +54,54 @@ class AnswerGrammar:
         calls_before: int = 0,
         max_calls: int = MOST_CALLS,
         thinking: bool = False,
+        must_call: bool = False,
     ) -> "Enforcer":
         """For one answer. `tools` in OpenAI's form; `calls_before`: calls of the conversation so
-        far, which the template counts; `thinking`: whether it begins with a thought. ConfigError
-        for tools that are too much for the engine."""
-        key = digest(list(tools), calls_before, max_calls, thinking)
+        far, which the template counts; `thinking`: whether it begins with a thought; `must_call`:
+        whether it is calls and no words. ConfigError for tools that are too much for the engine,
+        and for an answer that must call where no tool can be called."""
+        key = digest(list(tools), calls_before, max_calls, thinking, must_call)
+
+        def rules() -> list[str]:
+            names, arguments = _arguments(tools)
+            if not names:
+                if must_call:
+                    raise ConfigError("a call is asked for, and no tool is there to be called")
+                return ["answer: TEXT"]
+            answer = "answer: calls" if must_call else "answer: TEXT | ANY? calls"
+            return [answer, _calls(names, calls_before, max_calls), TERMINALS, *arguments]
+
+        what = f"the tools {', '.join(tool['function']['name'] for tool in tools)}"
+        return self._enforcer(key, rules, thinking=thinking, what=what)
+
+    def form_enforcer(self, schema: Mapping[str, Any], *, thinking: bool = False) -> "Enforcer":
+        """For an answer that is one JSON value under the schema. ConfigError for a schema that is
+        too much for the engine, or that no value fits."""
+
+        def rules() -> list[str]:
+            form = Schema(schema)
+            if not form.alternatives(schema):
+                raise ConfigError("no JSON value fits the schema of the answer")
+            return ["answer: form", TERMINALS, *JsonGrammar(form, prefix="form").rules()]
+
+        key = digest("form", schema, thinking)
+        return self._enforcer(key, rules, thinking=thinking, what="the schema of the answer")
+
+    def _enforcer(
+        self, key: str, rules: Callable[[], list[str]], *, thinking: bool, what: str
+    ) -> "Enforcer":
         if key not in self._worked_out:
+            start = "start: thought answer" if thinking else "start: answer"
+            grammar = "\n".join(["%llguidance {}", start, _TEXTS, *rules()])
+            matcher = LLMatcher(self._engine, grammar, log_level=0)
+            if matcher.is_error():
+                raise ConfigError(
+                    f"constrained decoding cannot work out {what}: {matcher.get_error()[:300]}"
+                )
             if len(self._worked_out) >= MOST_WORKED_OUT:
                 self._worked_out.pop(next(iter(self._worked_out)))
-            self._worked_out[key] = self._matcher(tools, calls_before, max_calls, thinking)
+            self._worked_out[key] = matcher
         return Enforcer(self._worked_out[key].deep_copy(), self._size)
-
-    def _matcher(
-        self,
-        tools: Sequence[Mapping[str, Any]],
-        calls_before: int,
-        max_calls: int,
-        thinking: bool,
-    ) -> LLMatcher:
-        names, rules = _arguments(tools)
-        start = "start: thought answer" if thinking else "start: answer"
-        answer = "answer: TEXT | ANY? calls" if names else "answer: TEXT"
-        lines = ["%llguidance {}", start, answer, _TEXTS]
-        if names:
-            lines += [_calls(names, calls_before, max_calls), TERMINALS, *rules]
-        matcher = LLMatcher(self._engine, "\n".join(lines), log_level=0)
-        if matcher.is_error():
-            raise ConfigError(
-                f"constrained decoding cannot work out the tools {', '.join(names)}: "
-                f"{matcher.get_error()[:300]}"
-            )
-        return matcher
 
 
 class Enforcer:

@@ -149,7 +149,7 @@ class Sampler:
         sampling: Sampling,
         *,
         stop: int,
-        guides: Sequence[Guide] | None = None,
+        guides: Sequence[Guide | None] | None = None,
         budget: int | None = None,
         paused: Callable[[], bool] | None = None,
     ) -> None:
@@ -184,7 +184,7 @@ class Sampler:
         self,
         drafts: Sequence[AnswerDraft],
         sampling: Sampling,
-        guides: Sequence[Guide] | None,
+        guides: Sequence[Guide | None] | None,
         budget: int | None,
     ) -> list[_Sequence]:
         made = []

@@ -444,3 +444,32 @@ def test_an_answer_at_a_limit_of_the_engine_ends_alone(caplog: pytest.LogCapture
     [alone] = drawn(SCHEMA)
     assert alone.finish_reason in ("length", "stop")
     assert few.ids == other.ids == alone.ids
+
+
+def test_an_answer_that_must_call_is_calls_from_its_first_token(
+    tokenizer: Tokenizer, grammar: AnswerGrammar
+) -> None:
+    first = grammar.enforcer(TOOLS, must_call=True).allowed()
+    assert first.nonzero().flatten().tolist() == [tokenizer.special["<|tool_calls_section_begin|>"]]
+    with pytest.raises(ConfigError, match="no tool is there to be called"):
+        grammar.enforcer([], must_call=True)
+
+
+@given(VALUES)
+@settings(max_examples=examples(40), deadline=None)
+def test_a_form_is_one_value_under_its_schema(value: dict[str, Any]) -> None:
+    if len(repr(value.get("share"))) > 30:
+        return
+    tokenizer, grammar = _of_letters()
+    enforcer, end = grammar.form_enforcer(SCHEMA), tokenizer.special[END]
+    for token in tokenizer.encode(json.dumps(value, ensure_ascii=False)):
+        allowed = enforcer.allowed()
+        assert allowed[token]
+        assert not allowed[end]
+        enforcer.take(token)
+    assert enforcer.allowed()[end]
+
+
+def test_a_form_that_no_value_has_is_refused(grammar: AnswerGrammar) -> None:
+    with pytest.raises(ConfigError, match="no JSON value fits"):
+        grammar.form_enforcer({"allOf": [{"type": "string"}, {"type": "integer"}]})
