@@ -2,7 +2,7 @@
 
 from prefect import flow
 
-from flows.learning import learn
+from flows.training.learning import learn
 from trainer.training.ending import Trained
 from trainer.training.settings import TrainConfig
 

@@ -14,10 +14,10 @@ from prefect.cache_policies import NO_CACHE
 from flows.runtime.data_root import check_paths
 from flows.runtime.joined_run import send_logs_to_ui
 from flows.runtime.ownership import claim_this_flow_run
-from flows.runtime.rl_artifacts import show_iterations, show_samples, summary_of
-from flows.runtime.training_artifacts import Curves
+from flows.training.rl_artifacts import show_iterations, show_samples, summary_of
+from flows.training.training_artifacts import Curves
 from trainer.data.sources import folder_in
-from trainer.rl.loop import Written, finished, opened_run
+from trainer.rl.loop import WrittenRun, finished, opened_run
 from trainer.rl.plots import plots_of
 from trainer.rl.run import Reinforced, RLRun
 from trainer.rl.settings import RLConfig
@@ -37,7 +37,7 @@ async def rl(config: RLConfig) -> Reinforced:
     assert isinstance(progress, UUID)
     curves = Curves(config.folder, plots_of, axis="iteration")
     async with opened_run(config) as run:
-        with Written(run) as write:
+        with WrittenRun(run) as write:
             if (first := await measuring_the_start(run)) is not None:
                 write(first)
             while not run.ended:

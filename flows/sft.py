@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from prefect import flow
 
-from flows.learning import learn
-from flows.scoring import check_scores, scored
+from flows.training.learning import learn
+from flows.training.scoring import check_scores, scored
 from trainer.evaluation.scoring import Scored, ScoreSettings
 from trainer.training.ending import Trained
 from trainer.training.settings import TrainConfig

@@ -75,7 +75,7 @@ ROOMS = {
         *("data", "model/cpu", "model", "optim", "training", "inference", "serving"),
         *("evaluation", "rl/objective", "rl/rollouts", "rl", "."),
     ],
-    "flows": ["runtime", ".", "cli/shared", "cli/commands", "cli/tool_commands", "cli"],
+    "flows": ["runtime", "training", ".", "cli/shared", "cli/commands", "cli/tool_commands", "cli"],
 }
 """Package -> its folders in their order."""
 

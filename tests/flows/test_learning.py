@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from transformers import AutoModelForCausalLM
 
-from flows.learning import check_reads
 from flows.pretrain import pretrain
 from flows.sft import sft
+from flows.training.learning import check_reads
 from records.errors import ConfigError, SynthError
 from tests.flows.prefect_api import artifacts, flow_runs, post, whole_log
 from tests.synth.small_dataset import trajectory, write_dataset

@@ -68,7 +68,7 @@ def reinforce(config: RLConfig, *, on_iteration: OnIteration | None = None) -> R
 
 async def _reinforce(config: RLConfig, on_iteration: OnIteration) -> Reinforced:
     async with opened_run(config) as run:
-        with Written(run) as write:
+        with WrittenRun(run) as write:
             if (first := await run.begin()) is not None:
                 on_iteration(write(first))
             while not run.ended:
@@ -150,7 +150,7 @@ async def finished(run: RLRun) -> Reinforced:
     return done
 
 
-class Written:
+class WrittenRun:
     """The metrics of a run as it goes on, and its curves behind each line."""
 
     def __init__(self, run: RLRun) -> None:

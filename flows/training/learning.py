@@ -16,7 +16,7 @@ from prefect.cache_policies import NO_CACHE
 from flows.runtime.data_root import check_addresses, check_paths
 from flows.runtime.joined_run import send_logs_to_ui
 from flows.runtime.ownership import claim_this_flow_run
-from flows.runtime.training_artifacts import Curves, show_tables, summary
+from flows.training.training_artifacts import Curves, show_tables, summary
 from records.sources.stored_files import is_remote
 from trainer.data.sources import ViewName, folder_in
 from trainer.training.ending import Trained
