@@ -14,7 +14,7 @@ from records.files import make_folder
 from synth.gym.core.environment import GymEnvironment, GymEpisode, GymSplit, GymTask
 from synth.gym.files import EnvironmentFile, load_environment
 from synth.gym.maths.puzzles import Puzzles, PuzzlesSettings
-from synth.gym.maths.reasoning import ReasoningTasks, ReasoningSettings
+from synth.gym.maths.reasoning import ReasoningSettings, ReasoningTasks
 from synth.gym.maths.rows import MathsQuestions, MathsSettings
 from synth.gym.programs.programs import Programs
 from synth.gym.programs.settings import ProgramSettings

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from records.errors import ConfigError
 from synth.gym.core.environment import GymTask
-from synth.gym.maths.reasoning import GENERATORS, OwnKindSettings, ReasoningTasks, ReasoningSettings
+from synth.gym.maths.reasoning import GENERATORS, OwnKindSettings, ReasoningSettings, ReasoningTasks
 from synth.gym.maths.riddles import MORSE, WORDS, letter_riddle, morse_decoding, number_riddle
 from synth.gym.maths.splits import SplitCounts
 from synth.gym.maths.tables import cross_table_aggregation, multi_hop_table
