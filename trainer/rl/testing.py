@@ -138,13 +138,13 @@ def worth_of(sample: RolloutSample) -> float | None:
 
 def _score(family: str, samples: Sequence[RolloutSample]) -> FamilyScore:
     played = [one for one in samples if not one.lost]
-    summed: Counter[str] = Counter()
+    summed: dict[str, float] = {}
     having: Counter[str] = Counter()
     for one in played:
         parts = one.reward.parts if one.reward is not None else {}
         having.update(parts.keys())
         for name, value in parts.items():
-            summed[name] += value
+            summed[name] = summed.get(name, 0.0) + value
     values = [value for one in samples if (value := worth_of(one)) is not None]
     return FamilyScore(
         family=family,

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -86,7 +87,7 @@ def test_another_run_of_the_folder_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_settings_that_cannot_work_are_refused(
-    tmp_path: Path, settings: dict[str, object], words: str
+    tmp_path: Path, settings: dict[str, Any], words: str
 ) -> None:
     with pytest.raises((ConfigError, ValueError), match=words):
         reinforce(rl_config(tmp_path, **settings))
