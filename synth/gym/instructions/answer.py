@@ -36,6 +36,7 @@ _AROUND_WORD = (
     "\u3001\u3002\uff0c\uff01\uff1f\uff1b\uff1a\uff08\uff09\u300a\u300b\u300c\u300d\u300e\u300f"
     "\u3010\u3011\u00b7\u2022\u30fb\u00bf\u00a1"
 )
+_SMALL_OPENING = re.compile(r"([.!?]\s+)([a-z\u00df-\u024f\u0430-\u044f\u03b1-\u03c9])")
 _ORDINAL = re.compile(r"(?:^|\s)\d{1,2}\.\s*$")
 _MONTHS = frozenset(name for name in locale("de").months if len(name) > 2)
 """German, in lower case: what follows an ordinal with a full stop that ends no sentence."""
@@ -189,6 +190,8 @@ def sentences_of_unit(unit: str) -> list[str]:
     """The sentences of a paragraph that is one line, those with a letter or digit; emphasis marks
     do not stand between a full stop and what follows it."""
     plain = unit.replace("*", "").replace("`", "")
+    if not any(map(str.isupper, plain)):  # a text without capitals has sentences, too
+        plain = _SMALL_OPENING.sub(_with_capital, plain)
     found: list[list[str]] = []
     for start, end in sentences(plain):
         piece = plain[start:end]
@@ -203,6 +206,11 @@ def counted_words(text: str) -> list[str]:
     """The words as people count them, without what stands around them."""
     stripped = (found.strip(_AROUND_WORD) for found in _WORD.findall(text))
     return [word for word in stripped if any(map(str.isalnum, word))]
+
+
+def _with_capital(found: re.Match[str]) -> str:
+    capital = found[2].upper()
+    return found[1] + (capital if len(capital) == 1 else found[2])
 
 
 def _composed(run: re.Match[str]) -> str:

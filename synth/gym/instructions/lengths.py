@@ -207,7 +207,7 @@ class SentenceLength(Constraint):
 
     def demand(self) -> Demand:
         return Demand(
-            takes=features("sentence length"),
+            takes=features("sentence length", "sentences"),
             needs=SPACED | FLOWING,
             bars=features("long sentences"),
             least={"sentences": 1},
@@ -300,7 +300,8 @@ class LinesExactly(Constraint):
         return Demand(
             takes=features("lines"),
             needs=features("prose", "break"),
-            least={"lines": self.number, "words": self.number * 2},
+            bars=features("lists"),
+            least={"lines": self.number, "words": self.number * 3},
             most={"lines": self.number, "paragraphs": self.number},
         )
 

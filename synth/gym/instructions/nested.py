@@ -251,7 +251,8 @@ def _within_paragraphs(rule: Constraint, paragraphs: int) -> Demand:
     words_of_one = max(own.least.get("words", 0), own.uses.get("words", 0), 4)
     sentences = max(own.least.get("sentences", 0), 1)
     return Demand(
-        takes=own.takes | {"paragraph rule", "sentences", "most words", "start", "paragraph start"},
+        takes=own.takes
+        | {"paragraph rule", "sentences", "start", "paragraph start", "least words", "most words"},
         needs=own.needs | FLOWING | {"break"},
         bars=own.bars,
         least={

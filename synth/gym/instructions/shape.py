@@ -243,7 +243,7 @@ class NoSentenceTwice(Constraint):
 
 
 class Postscript(Constraint):
-    """The last paragraph or line is a postscript that says something."""
+    """The last line is a postscript that says something; it follows a text."""
 
     wordings = (
         "End with a postscript that begins with P.S.",
@@ -256,7 +256,7 @@ class Postscript(Constraint):
         return cls()
 
     def met(self, answer: AnswerText) -> bool:
-        last = answer.raw_lines[-1] if answer.raw_lines else ""
+        last = answer.raw_lines[-1] if len(answer.raw_lines) > 1 else ""
         opening = last.lstrip("*_ ")
         return opening[:4].upper() in ("P.S.", "P.S:", "P.S ") and len(words_of(opening)) > 3
 
