@@ -69,7 +69,7 @@ ROOMS = {
             "rephrasing",
         ),
         *("importing", "pipeline", "publish", "browser", "exports/formats", "exports"),
-        *("gym/core", "gym", "."),
+        *("gym/core", "gym/instructions", "gym", "."),
     ],
     "trainer": ["data", "model/cpu", "model", "optim", "training", "inference", "evaluation", "."],
     "flows": ["runtime", ".", "cli/shared", "cli/commands", "cli/tool_commands", "cli"],

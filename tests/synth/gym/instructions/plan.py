@@ -18,8 +18,8 @@ from synth.gym.instructions.constraint import Constraint
 NOT_WRITTEN = frozenset({"written_in", "in_script"})
 
 _POOL = """the sea road hill sun tree dog cat old red ran sat saw had was on in at to by and but so
-then time day we he she it they rain wind snow lane barn boat pond lamp door bell hat mud ice oak ash
-elm hen pig cow ant bee note song tale turn line mile"""
+then time day we he she it they rain wind snow lane barn boat pond lamp door bell hat mud ice oak
+ash elm hen pig cow ant bee note song tale turn line mile"""
 POOL = _POOL.split()
 """No word of the vocabulary, none of more than four letters."""
 

@@ -14,6 +14,7 @@ from synth.gym.instructions.constraint import kind_of
 from synth.gym.instructions.kinds import GROUPS, KINDS, constraint_of, summary_of
 from synth.gym.instructions.nested import as_json
 
+ROOT = Path(__file__).parents[4]
 CASES = yaml.safe_load(Path(__file__).with_name("cases.yaml").read_text())
 
 STRANGE = {
@@ -123,3 +124,15 @@ def test_a_kind_that_there_is_not_is_named() -> None:
         constraint_of(
             {"kind": "if_question_then", "params": {"then": {"kind": "json_list", "params": {}}}}
         )
+
+
+def test_the_table_of_the_document_is_that_of_the_kinds() -> None:
+    text = (ROOT / "docs" / "gym_instructions.md").read_text()
+    rows = [
+        f"| {group} | `{kind}` | {summary_of(KINDS[kind])} |"
+        for group, names in GROUPS.items()
+        for kind in names
+    ]
+    assert "\n".join(rows) in text
+    assert text.count("| `") == len(rows)
+    assert f"{len(rows)} kinds" in text
