@@ -39,8 +39,8 @@ class Demand(NamedTuple):
 
 def compatible(demands: Iterable[Demand]) -> bool:
     """Whether an answer can meet all of them: nothing is decided twice or both needed and barred,
-    and of each unit the greatest `least` and all `uses` together fit the smallest `most`. On the
-    safe side: some that an artful answer could meet are refused."""
+    and what one allows `most` has room for the greatest `least` and all `uses` of the others. On
+    the safe side: some that an artful answer could meet are refused."""
     known = list(demands)
     taken = [what for demand in known for what in demand.takes]
     if len(taken) != len(set(taken)):
@@ -48,12 +48,11 @@ def compatible(demands: Iterable[Demand]) -> bool:
     for at, demand in enumerate(known):
         if any(demand.bars & other.needs for i, other in enumerate(known) if i != at):
             return False
-    for unit in ("words", "sentences", "paragraphs", "lines", "characters"):
-        least = max((demand.least.get(unit, 0) for demand in known), default=0)
-        used = sum(demand.uses.get(unit, 0) for demand in known)
-        most = [demand.most[unit] for demand in known if unit in demand.most]
-        if most and max(least, used) > min(most):
-            return False
+        others = [*known[:at], *known[at + 1 :]]
+        for unit, most in demand.most.items():
+            least = max((other.least.get(unit, 0) for other in others), default=0)
+            if least + sum(other.uses.get(unit, 0) for other in others) > most:
+                return False
     return True
 
 

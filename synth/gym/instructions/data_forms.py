@@ -262,7 +262,9 @@ class LabelledLines(Constraint):
         return cls(labels=tuple(rng.sample(vocabulary("columns"), rng.randint(3, 5))))
 
     def met(self, answer: AnswerText) -> bool:
-        lines = [re.sub(r"\*\*", "", line[:2000]) for line in answer.raw_lines]
+        if len(answer.raw_lines) != len(self.labels):
+            return False
+        lines = [line[:2000].replace("**", "") for line in answer.raw_lines]
         parts = [re.split("[:\uff1a]", line, maxsplit=1) for line in lines]
         return all(len(part) == 2 and any(map(str.isalnum, part[1])) for part in parts) and tuple(
             part[0].strip().casefold() for part in parts

@@ -326,8 +326,11 @@ class ListedItems(Constraint):
         return cls(items=tuple(rng.sample(vocabulary("nouns"), 3)))
 
     def met(self, answer: AnswerText) -> bool:
-        found = [AnswerText(line.text[:200]).runs[:1] for line in answer.of_kind("bullet")]
-        return found == [[item] for item in self.items]
+        found = answer.of_kind("bullet")
+        return len(found) == len(self.items) and all(
+            AnswerText(line.text[:200]).runs[:1] == [item]
+            for line, item in zip(found, self.items, strict=True)
+        )
 
     def demand(self) -> Demand:
         demand = _structure("bullets", lines=len(self.items))

@@ -114,9 +114,9 @@ class LineWords(Constraint):
     def demand(self) -> Demand:
         number, words = len(self.counts), sum(self.counts)
         return Demand(
-            takes=features("lines", "least words"),
+            takes=features("lines", "line lengths", "least words"),
             needs=features("prose", "spaced", "break"),
-            bars=features("flowing", "lists", "fixed line"),
+            bars=features("flowing", "lists", "fixed line", "long sentences"),
             least={"lines": number, "words": words},
             most={"lines": number, "words": words, "paragraphs": number},
         )
@@ -206,7 +206,7 @@ class CopiedPassage(Constraint):
             | marks
             | _named(self.passage)
             | features("prose", "upper", "lower", "repetition", "long sentences", "long words"),
-            least={"words": words + 4, "sentences": 1},
+            least={"words": words + 16, "sentences": 1},  # with some short sentences beside it
             uses={"words": words, "characters": len(self.passage)},
         )
 

@@ -27,13 +27,14 @@ _DATES: Mapping[str, re.Pattern[str]] = MappingProxyType(
         "iso": re.compile(r"(?<![\d-])(?P<y>\d{4})-(?P<m>\d{2})-(?P<d>\d{2})(?![\d-])", re.ASCII),
         "dotted": re.compile(r"(?<![\d.])(?P<d>\d{2})\.(?P<m>\d{2})\.(?P<y>\d{4})(?!\d)", re.ASCII),
         "written": re.compile(
-            rf"(?<!\d)(?P<d>\d{{1,2}}) (?P<n>{_MONTH}) (?P<y>\d{{4}})(?!\d)", re.ASCII
+            rf"(?<!\d)(?P<d>\d{{1,2}})\s(?P<n>{_MONTH})\s(?P<y>\d{{4}})(?!\d)", re.ASCII
         ),
     }
 )
 _OTHER_DATES = re.compile(
     rf"(?<![\d/])\d{{1,4}}/\d{{1,2}}/\d{{1,4}}(?![\d/])|\b(?:{_MONTH}) \d{{1,2}}(?:st|nd|rd|th)?\b"
-    rf"|(?<!\d)\d{{1,2}}(?:st|nd|rd|th)? (?:of )?(?:{_MONTH})(?! \d{{4}})\b",
+    rf"|(?<!\d)\d{{1,2}}(?:st|nd|rd|th)? (?:of )?(?:{_MONTH})(?! \d{{4}})\b"
+    r"|(?<![\d.])\d{1,2}\.\d{1,2}\.\d{4}(?!\d)",
     re.ASCII,
 )
 

@@ -282,8 +282,13 @@ class DistinctOpenings(Constraint):
         return cls()
 
     def met(self, answer: AnswerText) -> bool:
-        openings = [words_of(sentence)[0] for sentence in answer.sentences if words_of(sentence)]
-        return len(openings) > 1 and len(openings) == len(set(openings))
+        openings: set[str] = set()
+        for sentence in answer.sentences:
+            (first,) = words_of(sentence)[:1] or ("",)
+            if first in openings:
+                return False
+            openings.add(first)
+        return len(openings) > 1
 
     def demand(self) -> Demand:
         return Demand(takes=features("openings"), needs=FLOWING, least={"sentences": 2, "words": 8})

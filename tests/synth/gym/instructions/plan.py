@@ -31,7 +31,7 @@ _OPENERS = """We He She It They Then But Now So Here Our My All In On At By To O
 Two Ten Sun Rain Snow Cats Dogs Hens Ants Bees Oaks Men"""
 OPENERS = _OPENERS.split()
 INITIALS = {
-    **{"a": "All", "b": "But", "c": "Cats", "d": "Dogs", "e": "Each", "f": "Fans", "g": "Go"},
+    **{"a": "All", "b": "But", "c": "Cats", "d": "Days", "e": "Each", "f": "Fans", "g": "Go"},
     **{"h": "He", "i": "In", "j": "Jam", "k": "Kits", "l": "Let", "m": "Men", "n": "No"},
     **{"o": "Our", "p": "Pans", "q": "Quit", "r": "Red", "s": "So", "t": "Then", "u": "Up"},
     **{"v": "Vans", "w": "We", "x": "Xis", "y": "You", "z": "Zoos"},
@@ -50,6 +50,8 @@ class Plan:
 
     pieces: list[str] = field(default_factory=list[str])
     """What must stand somewhere, in this order; each is one word or some that stay together."""
+    passage: str = ""
+    acrostic: str = ""
     no_letters: set[str] = field(default_factory=set[str])
     case: str = ""
     first: str = ""
@@ -57,7 +59,7 @@ class Plan:
     end: str = "."
     words: tuple[int, int] = (0, 10**6)
     sentences: tuple[int, int] = (1, 10**6)
-    a_sentence: int = 30
+    a_sentence: int = 10**6
     """Words of a sentence at most."""
     paragraphs: int = 0
     least_paragraphs: int = 1
@@ -90,9 +92,9 @@ def ask(plan: Plan, one: Constraint) -> None:
         case lengths.WordsExactly():
             plan.words = (one.number, one.number)
         case lengths.SentencesExactly():
-            plan.sentences = (one.number, one.number)
+            plan.sentences = (max(one.number, plan.sentences[0]), one.number)
         case lengths.SentencesBetween():
-            plan.sentences = (one.least, one.most)
+            plan.sentences = (max(one.least, plan.sentences[0]), one.most)
         case lengths.SentenceLength():
             plan.a_sentence = one.most
         case lengths.ParagraphsExactly():
@@ -136,11 +138,11 @@ def ask(plan: Plan, one: Constraint) -> None:
         case punctuation.QuotedWhole():
             plan.frame = '"'
         case punctuation.QuotationsExactly():
-            plan.pieces += [f'"{word}"' for word in _some("sea red dog", plan, one.number)]
+            plan.pieces += [f'"{word}"' for word in _some("sea red oak dog", plan, one.number)]
         case punctuation.EmojiExactly():
             plan.pieces += EMOJI[: one.number]
         case markdown.BoldAtLeast():
-            plan.pieces += [f"**{word}**" for word in _some("sea red dog oak", plan, one.least)]
+            plan.pieces += [f"**{word}**" for word in _some("sea red oak elm sun", plan, one.least)]
         case values.DatesWritten():
             plan.pieces += DATES[one.form][: one.least]
         case values.ClockTimes():
@@ -155,16 +157,17 @@ def ask(plan: Plan, one: Constraint) -> None:
             plan.openings = "alphabet"
             plan.sentences = (one.least, 26)
         case shape.CopiedPassage():
-            plan.pieces.append(one.passage.rstrip("."))
-            plan.pieces[-1] += "."
+            plan.passage = one.passage
         case shape.NoSentenceTwice():
-            plan.sentences = (one.least, plan.sentences[1])
+            plan.sentences = (max(one.least, plan.sentences[0]), plan.sentences[1])
         case shape.Framed():
             plan.same_end = True
             plan.sentences = (max(3, plan.sentences[0]), plan.sentences[1])
         case shape.LinePrefix():
             plan.prefix = one.prefix + " "
-        case shape.Acrostic() | shape.LineWords() | shape.LinesGrow():
+        case shape.Acrostic():
+            plan.acrostic = one.word
+        case shape.LineWords() | shape.LinesGrow():
             plan.shape = one
         case nested.IfWordThen() | nested.IfLongThen() | nested.IfQuestionThen():
             ask(plan, one.then)

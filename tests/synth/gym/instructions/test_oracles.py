@@ -38,7 +38,7 @@ from synth.gym.instructions.words import (
     WordsRequired,
 )
 
-WORDS = ("river", "stone", "old", "Bridge", "sees", "walks", "quietly", "NASA", "a", "dog's", "42")
+WORDS = ("river", "stone", "old", "Bridge", "sees", "walks", "quietly", "NASA", "up", "dog's", "42")
 
 
 class Prose(NamedTuple):

@@ -12,15 +12,19 @@ from itertools import count, cycle
 import yaml
 
 from synth.gym.instructions import data_forms, lengths, markdown, punctuation, shape, words
+from synth.gym.instructions.answer import AnswerText
 from synth.gym.instructions.constraint import Constraint
+from synth.gym.instructions.letters import LetterForbidden
 from tests.synth.gym.instructions.plan import INITIALS, OPENERS, POOL, Plan, ask
 
 
 def written(constraints: Sequence[Constraint]) -> str:
     """An answer that should meet them all."""
     plan = Plan()
-    for constraint in constraints:
+    for constraint in sorted(constraints, key=lambda one: not isinstance(one, LetterForbidden)):
         ask(plan, constraint)
+    if plan.passage:  # not followed by what could begin a sentence, nor at the end of one
+        plan.pieces += [plan.passage, "the"]
     if plan.data is not None:
         return _cased(_data(plan, plan.data), plan.case)
     demands = [constraint.demand() for constraint in constraints]
@@ -84,18 +88,17 @@ def _flowing(plan: Plan) -> str:
             at += 1
         sentences[at].append(piece)
         room[at] -= _size(piece)
+    if _words_of(sentences) + len(last) > plan.words[1] and total == 1 and not plan.first:
+        sentences[0].pop(0)
     _mark_sentences(plan, sentences, ends, counts, first_of)
     for at in range(total):
         least = 3 if at < total - 1 or not last else 0
         while _size(" ".join(sentences[at])) < min(least, plan.a_sentence):
             sentences[at].append(next(filler))
     grown = [at for at in middle if sentences[at] or not last] or list(middle)
-    turn = cycle(grown)
     while _words_of(sentences) + len(last) < plan.words[0]:
-        at = next(turn)
-        extra = len(last) if at == total - 1 else 0
-        if _size(" ".join(sentences[at])) + extra < plan.a_sentence:
-            sentences[at].append(next(filler))
+        at = min(grown, key=lambda at: _size(" ".join(sentences[at])))
+        sentences[at].append(next(filler))
     sentences[-1] += last
     if plan.same_end:
         sentences[-1] = list(sentences[0])
@@ -138,12 +141,11 @@ def _broken(paragraphs: Sequence[str], lines: int) -> str:
 
 def _sentence_counts(plan: Plan) -> list[int]:
     """Sentences of each paragraph."""
-    least = max(plan.sentences[0], sum(plan.marks.get(mark, 0) for mark in "!?") + bool(plan.last))
-    room = max(1, plan.a_sentence - 3)  # of pieces in a sentence: some stay together
-    used = _size(" ".join(plan.pieces)) * 2 + plan.words[0]
-    wanted = max(least, min(-(-used // room), plan.sentences[1]))
-    if plan.end != ".":
-        wanted = max(wanted, 1)
+    marked = sum(plan.marks.get(mark, 0) for mark in "!?")
+    least = max(plan.sentences[0], marked + bool(plan.last or plan.end != ".") + 2 * plan.same_end)
+    room = max(1, min(plan.a_sentence, 30) - 3)  # of pieces in a sentence: some stay together
+    used = (_size(" ".join(plan.pieces)) + _size(plan.last)) * 2 + plan.words[0]
+    wanted = max(least, min(-(-used // room) + 2 * plan.same_end, plan.sentences[1]))
     number = plan.paragraphs or plan.least_paragraphs
     if plan.a_paragraph:
         while not plan.paragraphs and number * plan.a_paragraph < wanted:
@@ -157,7 +159,8 @@ def _sentence_counts(plan: Plan) -> list[int]:
         return counts
     if rule is not None and isinstance(rule[1], punctuation.MarkExactly):
         counts = [rule[1].number + 1] * number
-    counts[0] += max(0, wanted - sum(counts))
+        counts[0] += marked
+    counts[-1 if plan.same_end else 0] += max(0, wanted - sum(counts))
     return counts
 
 
@@ -172,6 +175,8 @@ def _openers(plan: Plan, counts: Sequence[int]) -> list[str]:
     number, word = plan.paragraph_opening
     if number:
         found[sum(counts[: number - 1])] = word
+        if plan.same_end and number == len(counts) and counts[-1] == 1:
+            found[0] = word
     if plan.paragraph_rule is not None and isinstance(plan.paragraph_rule[1], words.FirstWord):
         for at in range(len(counts)):
             found[sum(counts[:at])] = plan.paragraph_rule[1].word
@@ -198,18 +203,18 @@ def _mark_sentences(
         for mark, number in wanted.items():
             if mark in "!?":
                 free = [at for at in places if ends[at] == "." and not _keeps_end(plan, at, ends)]
+                free = [at for at in free if not plan.same_end or at > 0]
                 for at in free[:number]:
                     ends[at] = mark
             else:
                 pool = [word for word in POOL if not plan.no_letters & set(word)]
                 carriers = [f"{word}{mark}" for word in pool[:number]]
-                sentences[places[0]][1:1] = carriers
-                sentences[places[0]].insert(1 + number, pool[number])
+                own = sentences[places[1 if plan.same_end else 0]]
+                own[1:1] = [*carriers, pool[number]]
 
 
 def _keeps_end(plan: Plan, at: int, ends: Sequence[str]) -> bool:
-    is_last = at == len(ends) - 1
-    return is_last and plan.end != "."
+    return at == len(ends) - 1 and (plan.end != "." or plan.same_end)
 
 
 # Lines, lists and blocks
@@ -217,69 +222,89 @@ def _keeps_end(plan: Plan, at: int, ends: Sequence[str]) -> bool:
 
 def _free(plan: Plan) -> str:
     filler = iter(_filler(plan))
-    lines: list[str] = []
-    for block in plan.blocks:
-        lines += _block(block, plan)
+    lines = [line for block in plan.blocks for line in _block(block, plan)]
     head = [line for line in lines if line.startswith("<<")]
     tail = [line for line in lines if line.startswith("P.S.")]
     blocks = [line for line in lines if line not in (*head, *tail)]
-    fixed = _size(" ".join(line.lstrip("#0123456789. ") for line in lines).replace("|", " "))
+    more = _further_parts(plan)
+    fixed = len(AnswerText("\n".join((*lines, "", *more))).words) + len(plan.acrostic)
     stream = [plan.first] if plan.first else []
-    stream += [token for piece in plan.pieces for token in piece.split()]
+    together = [piece for piece in plan.pieces if " " in piece]
+    stream += [piece for piece in plan.pieces if " " not in piece]
     stream += [next(filler) for _ in range(sum(plan.marks.values()) + 1 if plan.marks else 0)]
     closing = plan.last.split() or (["so", "it"] if plan.end != "." else [])
-    sizes = _line_sizes(plan, len(stream) + len(closing), len(head) + len(tail))
-    missing = max(plan.words[0] - fixed, sum(sizes or [0])) - _size(" ".join((*stream, *closing)))
-    if not stream and not closing and not any(map(str.isalnum, "".join(blocks))):
+    if more and closing:  # at the end of the last part
+        more[-1] += " " + " ".join(closing) + plan.end
+        fixed, closing = fixed + len(closing), []
+    there = _size(" ".join((*stream, *together, *closing)))
+    least, most = plan.words[0] - fixed, plan.words[1] - fixed
+    others = sum(bool(line) for line in (*head, *more, *tail))
+    sizes = _line_sizes(plan, there, others, least, most)
+    missing = max(least, sum(sizes) - len(plan.acrostic)) - there
+    if sizes:  # what stays together fills no line before the last, unless it fits
+        fits = [piece for piece in together if _size(piece) <= max(sizes[:-1], default=0)]
+        early = sum(sizes[:-1]) - max(0, len(plan.acrostic) - 1)
+        loose = [*stream, *fits, *([] if plan.acrostic else closing)]
+        missing = max(missing, early - _size(" ".join(loose)))
+    if not any(map(str.isalnum, "".join((*stream, *together, *blocks)))) and (more or not closing):
         missing = max(missing, 3)
     stream += [next(filler) for _ in range(missing)]
     stream = _with_marks(stream, plan.marks) if plan.marks else stream
     if closing:
         closing[-1] += plan.end
     if sizes:
-        return "\n".join((*head, *_in_lines(plan, [*stream, *closing], sizes), *tail))
-    more = _further_parts(plan)
-    if more and not stream and not any(map(str.isalnum, "".join(blocks))):
-        stream = [next(filler), next(filler)]
+        body = _in_lines(plan, stream, together, closing, sizes)
+        return "\n".join((*head, *body, *more, *tail))
+    stream += together
     body = [" ".join(stream)] if stream else []
     out = [*head, *body, "", *blocks, *more, "", *([" ".join(closing)] if closing else []), *tail]
     return "\n".join(plan.prefix + line if line else line for line in out)
 
 
-def _line_sizes(plan: Plan, words_there: int, others: int) -> list[int]:
-    """Words of each line of the body, where lines count; a last line may grow."""
+def _line_sizes(plan: Plan, there: int, others: int, least: int, most: int) -> list[int]:
+    """Words of each line of the body, initials included, where lines count; the last may grow."""
     match plan.shape:
         case shape.LineWords() as one:
             return list(one.counts)
         case shape.LinesGrow() as one:
-            number = max(one.least, plan.lines)
-            sizes = list(range(1, number + 1))
-            sizes[-1] += max(0, max(words_there, plan.words[0]) - sum(sizes))
-            return sizes
-        case shape.Acrostic() as one:
-            number = len(one.word)
+            sizes = list(range(1, max(one.least, plan.lines - others, len(plan.acrostic)) + 1))
+        case _ if plan.acrostic:
+            sizes = [2] * len(plan.acrostic)
+        case _ if plan.lines:
+            sizes = [1] * (plan.lines - others)
         case _:
-            number = plan.lines - others if plan.lines else 0
-    if number <= 0:
-        return []
-    total = max(2 * number, words_there + number, plan.words[0])
-    if plan.words[1] < total:
-        total = max(plan.words[1], words_there)
-    return [total // number + (at < total % number) for at in range(number)]
+            return []
+    wanted = max(there, least, min(most, 2 * len(sizes)))
+    sizes[-1] += max(0, wanted + len(plan.acrostic) - sum(sizes))
+    return sizes
 
 
-def _in_lines(plan: Plan, stream: list[str], sizes: Sequence[int]) -> list[str]:
+def _in_lines(
+    plan: Plan,
+    stream: Sequence[str],
+    together: Sequence[str],
+    closing: Sequence[str],
+    sizes: Sequence[int],
+) -> list[str]:
     lines: list[str] = []
-    left = list(stream)
-    initials = plan.shape.word if isinstance(plan.shape, shape.Acrostic) else ""
+    left, whole, end = list(stream), list(together), [] if plan.acrostic else list(closing)
     for number, size in enumerate(sizes):
-        line: list[str] = []
-        if initials:
-            line.append(INITIALS[initials[number]])
+        line = [INITIALS[plan.acrostic[number]]] if plan.acrostic else []
         is_last = number == len(sizes) - 1
-        while left and (is_last or _size(" ".join(line)) < size or not _size(left[0])):
+        if plan.first and number == 0:
             line.append(left.pop(0))
+        for piece in list(whole):
+            if is_last or _size(" ".join((*line, piece))) <= size:
+                line.append(piece)
+                whole.remove(piece)
+        while left or (end and not whole):
+            queue = left or end
+            if not is_last and _size(" ".join(line)) >= size and _size(queue[0]):
+                break
+            line.append(queue.pop(0))
         lines.append(plan.prefix + " ".join(line))
+    if plan.acrostic and closing:
+        lines[-1] += " " + " ".join(closing)
     return lines
 
 
@@ -343,12 +368,12 @@ def _data(plan: Plan, one: Constraint) -> str:
 
     match one:
         case data_forms.JsonObject():
-            return json.dumps(dict(zip(one.keys, texts(len(one.keys)), strict=True)))
+            return _json(dict(zip(one.keys, texts(len(one.keys)), strict=True)))
         case data_forms.JsonList():
-            return json.dumps(texts(one.number))
+            return _json(texts(one.number))
         case data_forms.JsonRecords():
             left = iter(texts(one.number * len(one.keys)))
-            return json.dumps([{key: next(left) for key in one.keys} for _ in range(one.number)])
+            return _json([{key: next(left) for key in one.keys} for _ in range(one.number)])
         case data_forms.YamlMapping():
             return yaml.safe_dump(
                 dict(zip(one.keys, texts(len(one.keys)), strict=True)),
@@ -367,6 +392,10 @@ def _data(plan: Plan, one: Constraint) -> str:
             return "\n".join(f"{label}: {text}" for label, text in pairs)
         case _:
             raise AssertionError(one)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _cased(text: str, case: str) -> str:
