@@ -93,7 +93,7 @@ def table(answers: Iterable[LabelledAnswer]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--half", choices=("tuning", "report"))
     half = parser.parse_args(arguments).half
     answers = [one for one in labelled_answers() if half in (None, one.half)]

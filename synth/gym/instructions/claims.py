@@ -194,15 +194,18 @@ def _without_claims(text: str) -> str:
 
 def _without_copies(text: str, constraints: Sequence[Constraint], given: Sequence[str]) -> str:
     """The text without what it copies from the sentences of the constraints. Words that these hand
-    out (a passage, the last words) are no copy."""
+    out (a passage, the last words) are passed over in both, so that they alone are no copy."""
+    passed = {word for part in given for word in words_of(part)}
     asked = {
         gram
         for constraint in constraints
         for wording in range(len(constraint.wordings))
-        for part in _apart(constraint.words(wording), given)
-        for gram in _grams(words_of(part), COPIED_RUN)
+        for gram in _grams(
+            [word for word in words_of(constraint.words(wording)) if word not in passed],
+            COPIED_RUN,
+        )
     }
-    found = word_spans(text)
+    found = [(word, span) for word, span in word_spans(text) if word not in passed]
     words = [word for word, _ in found]
     kept: list[str] = []
     end = 0
@@ -234,14 +237,6 @@ def _is_copy(answer: AnswerText, question: str) -> bool:
 
 def _grams(words: Sequence[str], length: int) -> Iterator[tuple[str, ...]]:
     return (tuple(words[at : at + length]) for at in range(len(words) - length + 1))
-
-
-def _apart(sentence: str, given: Sequence[str]) -> list[str]:
-    """The parts of a sentence between the texts that it hands out."""
-    parts = [sentence]
-    for text in sorted((text for text in given if len(text) > 2), key=len, reverse=True):
-        parts = [piece for part in parts for piece in part.split(text)]
-    return parts
 
 
 def _texts_in(value: Any) -> Iterator[str]:

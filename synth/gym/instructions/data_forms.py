@@ -91,7 +91,7 @@ def _data(*names: str, lines: int = 0) -> Demand:
     )
 
 
-class JsonObject(Constraint):
+class JsonMapping(Constraint):
     """The answer is a JSON object with certain keys and no others, none of them without a value."""
 
     wordings = (
@@ -284,7 +284,7 @@ class LabelledLines(Constraint):
 
 
 KINDS: tuple[type[Constraint], ...] = (
-    JsonObject,
+    JsonMapping,
     JsonList,
     JsonRecords,
     YamlMapping,

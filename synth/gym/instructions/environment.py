@@ -24,7 +24,7 @@ from synth.gym.instructions.kinds import GROUP_OF, KINDS, constraint_of, drawn_t
 from synth.gym.instructions.nested import as_json
 from synth.gym.instructions.subjects import (
     Shares,
-    Subject,
+    WritingSubject,
     drawn_subject,
     split_of_content,
     subjects_in,
@@ -107,7 +107,10 @@ class Instructions(Questions):
 
 
 def task_of(
-    subject: Subject, constraints: Sequence[Constraint], variants: Sequence[int], shares: Shares
+    subject: WritingSubject,
+    constraints: Sequence[Constraint],
+    variants: Sequence[int],
+    shares: Shares,
 ) -> GymTask:
     """The task to write on a subject under constraints; `variants` pick their wordings."""
     body: dict[str, Any] = {

@@ -45,7 +45,7 @@ MOST_TRIES = 200
 def constraint_of(value: Mapping[str, Any]) -> Constraint:
     """The constraint that a task holds as JSON. ConfigError for a kind that there is not, and for
     parameters that are none of its."""
-    name = value.get("kind")
+    name = str(value.get("kind"))
     if name not in KINDS:
         raise ConfigError(f"there is no kind of constraint {name!r}; kinds: {', '.join(KINDS)}")
     try:

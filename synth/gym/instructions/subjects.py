@@ -23,7 +23,7 @@ PROMPT_KEYS = ("prompt", "request", "text")
 _FILE = Path(__file__).with_name("subjects.toml")
 
 
-class Subject(NamedTuple):
+class WritingSubject(NamedTuple):
     request: str
     """What is to be written, a sentence or more."""
     area: str
@@ -47,12 +47,12 @@ def split_of_content(content: str, shares: Shares) -> GymSplit:
     return "validation" if place < shares.heldout + shares.validation else "train"
 
 
-def drawn_subject(rng: random.Random) -> Subject:
+def drawn_subject(rng: random.Random) -> WritingSubject:
     """A built-in writing request."""
     known = _grammar()
     area, topic = rng.choice(known.topics)
     request = f"Write {rng.choice(known.forms)} about {topic} for {rng.choice(known.readers)}."
-    return Subject(request, area, topic)
+    return WritingSubject(request, area, topic)
 
 
 class _Grammar(NamedTuple):
@@ -69,14 +69,14 @@ def _grammar() -> _Grammar:
     return _Grammar(known["forms"], known["readers"], topics)
 
 
-def subjects_in(path: str, *, setting: str) -> list[Subject]:
+def subjects_in(path: str, *, setting: str) -> list[WritingSubject]:
     """The user's prompts in their order, each once: rows of JSON lines, JSON or Parquet, lines of
     text. ConfigError for a row that holds none, and for a path without prompts."""
-    found: dict[str, Subject] = {}
+    found: dict[str, WritingSubject] = {}
     for row in evaluation_rows(path, setting=setting):
         for prompt in _prompts(row.value, f"{setting}: {row.path}, row {row.number}"):
             content = " ".join(words_of(prompt))
-            found.setdefault(content, Subject(prompt, "own", content))
+            found.setdefault(content, WritingSubject(prompt, "own", content))
     if not found:
         raise ConfigError(f"{setting}: {path} holds no prompts")
     return list(found.values())

@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from synth.gym.instructions.answer import AnswerText
-from synth.gym.instructions.data_forms import JsonObject
+from synth.gym.instructions.data_forms import JsonMapping
 from synth.gym.instructions.lengths import WordsBetween
 from synth.gym.instructions.letters import (
     AllLowercase,
@@ -223,7 +223,7 @@ def _items(tokens: Iterable[Token], kind: str) -> int:
 def test_json_is_what_json_reads() -> None:
     rng = random.Random(5)
     whole = json.dumps({"title": 'An "old" bridge', "price": [1, {"a": None}]}, indent=1)
-    constraint = JsonObject(keys=("title", "price"))
+    constraint = JsonMapping(keys=("title", "price"))
     assert constraint.met(AnswerText(whole))
     for _ in range(600):
         at = rng.randrange(len(whole))

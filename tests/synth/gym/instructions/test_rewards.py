@@ -77,7 +77,8 @@ def test_words_that_stand_in_a_copy_of_the_question_alone_do_not_count() -> None
     assert constraint.met(AnswerText(copied))
     claimed = "This note includes the words river and lantern. " + HONEST
     used = HONEST + " By the river hangs a lantern."
-    assert [reward(text, constraint)[0] for text in (claimed, used, copied + used)] == [0, 1, 1]
+    texts = (copied, claimed, used, copied + used)
+    assert [reward(text, constraint)[0] for text in texts] == [0, 0, 1, 1]
 
 
 def test_what_a_constraint_hands_out_is_no_copy() -> None:

@@ -367,7 +367,7 @@ def _data(plan: Plan, one: Constraint) -> str:
         return [" ".join(tokens) for tokens in found]
 
     match one:
-        case data_forms.JsonObject():
+        case data_forms.JsonMapping():
             return _json(dict(zip(one.keys, texts(len(one.keys)), strict=True)))
         case data_forms.JsonList():
             return _json(texts(one.number))
