@@ -1,11 +1,12 @@
 """What the checks of the gym's instructions say of answers written by hand, honest and not.
 
-    python -m benchmarks.instruction_checks [--half tuning|report]
+    python -m benchmarks.instruction_checks [--half tuning|report] [--prose FILE ...]
 
 The answers stand in `instructions_honest.yaml` and `instructions_faulty.yaml` beside this file:
 every second one, from the first on, tuned the check of claims and emptiness; the others are for
 reporting. Prints a table as in docs/results/gym_instructions_202611.md, and every answer that is
-not judged as its label says.
+not judged as its label says. With `--prose`, how many paragraphs of files that people wrote for
+other purposes would be taken for empty, or to claim something.
 """
 
 import argparse
@@ -17,12 +18,17 @@ from typing import Any, Literal, NamedTuple
 import yaml
 
 from synth.gym.core.environment import Reward
+from synth.gym.instructions.answer import AnswerText
+from synth.gym.instructions.claims import claims_in, emptiness
 from synth.gym.instructions.constraint import Constraint
 from synth.gym.instructions.environment import question_of, reward_of
 from synth.gym.instructions.kinds import KINDS
+from synth.gym.instructions.lengths import WordsAtMost
 
 Half = Literal["tuning", "report"]
 Label = Literal["honest", "faulty", "claims", "empty"]
+
+MIN_WORDS = 8
 
 _FOLDER = Path(__file__).parent
 
@@ -92,16 +98,38 @@ def table(answers: Iterable[LabelledAnswer]) -> str:
     return "\n".join(lines)
 
 
+def prose_counts(paths: Iterable[Path]) -> Counter[str]:
+    """Paragraphs of at least `MIN_WORDS` words, and what they would be taken for as answers to a
+    request that asks for next to nothing."""
+    constraints = [WordsAtMost(most=10**6)]
+    question = question_of("Write something.", constraints, [0])
+    counts: Counter[str] = Counter()
+    for path in paths:
+        for paragraph in AnswerText(path.read_text()).paragraphs:
+            answer = AnswerText(paragraph)
+            if len(answer.words) < MIN_WORDS or answer.tables:
+                continue
+            counts["paragraphs"] += 1
+            empty = emptiness(answer, constraints, question=question)
+            counts["empty"] += empty is not None
+            counts["claims"] += bool(claims_in(answer))
+    return counts
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--half", choices=("tuning", "report"))
-    half = parser.parse_args(arguments).half
+    parser.add_argument("--prose", nargs="+", type=Path, default=[])
+    options = parser.parse_args(arguments)
+    half = options.half
     answers = [one for one in labelled_answers() if half in (None, one.half)]
     print(table(answers))
     for one in answers:
         if not one.is_judged_rightly:
             print(f"\n{one.label} ({one.half}, {one.language}): {one.question}\n{one.answer}")
             print(one.reward)
+    if options.prose:
+        print("\nprose:", dict(prose_counts(options.prose)))
 
 
 if __name__ == "__main__":

@@ -69,6 +69,7 @@ class _Words(NamedTuple):
     form: re.Pattern[str]
     form_talk: frozenset[str]
     filler: frozenset[str]
+    numbers: frozenset[str]
 
 
 @cache
@@ -89,7 +90,8 @@ def _words() -> _Words:
         weak=any_of("weak"),
         form=re.compile(rf"{form}|{'|'.join(signs)}"),
         form_talk=frozenset((*known["form_talk"].split(), *signs)),
-        filler=frozenset(known["filler"].split()),
+        filler=frozenset((*known["filler"].split(), *known["numbers"].split())),
+        numbers=frozenset(known["numbers"].split()),
     )
 
 
@@ -140,7 +142,12 @@ def _says_nothing(rest: AnswerText) -> Emptiness | None:
     units = [
         tuple(words_of(piece)) for line in rest.lines for piece in sentences_of_unit(line.text)
     ]
-    if len(units) >= SENTENCES_TO_REPEAT and len(set(units)) < HALF * len(units):
+    uncounted = [
+        tuple(word for word in unit if not word.isdigit() and word not in known.numbers)
+        for unit in units
+    ]
+    said = [unit for unit in uncounted if unit]
+    if len(said) >= SENTENCES_TO_REPEAT and len(set(said)) < HALF * len(said):
         return "repeated"
     if len(words) >= WORDS_TO_REPEAT:
         (_, most), *_ = rest.run_counts.most_common(1)

@@ -14,10 +14,10 @@ from typing import ClassVar, Literal, NamedTuple, Self
 from records.config import Config
 from synth.gym.instructions.answer import AnswerText
 
-Unit = Literal["words", "sentences", "paragraphs", "lines", "characters"]
+AnswerUnit = Literal["words", "sentences", "paragraphs", "lines", "characters"]
 
 _NOTHING: frozenset[str] = frozenset()
-_NO_COUNTS: Mapping[Unit, int] = MappingProxyType({})
+_NO_COUNTS: Mapping[AnswerUnit, int] = MappingProxyType({})
 
 
 class Demand(NamedTuple):
@@ -29,11 +29,11 @@ class Demand(NamedTuple):
     """What an answer that meets it has: `prose`, `digit`, `letter:e`, `mark:,` and so on."""
     bars: frozenset[str] = _NOTHING
     """What such an answer does not have."""
-    least: Mapping[Unit, int] = _NO_COUNTS
+    least: Mapping[AnswerUnit, int] = _NO_COUNTS
     """Of a unit, how many the answer has at least."""
-    most: Mapping[Unit, int] = _NO_COUNTS
+    most: Mapping[AnswerUnit, int] = _NO_COUNTS
     """Of a unit, how many it has at most."""
-    uses: Mapping[Unit, int] = _NO_COUNTS
+    uses: Mapping[AnswerUnit, int] = _NO_COUNTS
     """Of a unit, how many it has for this constraint, beside those for others."""
 
 
@@ -58,7 +58,7 @@ def compatible(demands: Iterable[Demand]) -> bool:
 
 def together(*demands: Demand) -> Demand:
     """What all of them demand, as one."""
-    units: tuple[Unit, ...] = ("words", "sentences", "paragraphs", "lines", "characters")
+    units: tuple[AnswerUnit, ...] = ("words", "sentences", "paragraphs", "lines", "characters")
     return Demand(
         takes=_NOTHING.union(*(demand.takes for demand in demands)),
         needs=_NOTHING.union(*(demand.needs for demand in demands)),

@@ -81,6 +81,24 @@ def test_words_that_stand_in_a_copy_of_the_question_alone_do_not_count() -> None
     assert [reward(text, constraint)[0] for text in texts] == [0, 0, 1, 1]
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("one two three four five six seven eight nine ten eleven twelve", "filler"),
+        ("Here is idea 1. Here is idea 2. Here is idea 3. Here is idea four.", "repeated"),
+        ("Rain rain rain rain rain rain falls on my roof.", "repeated"),
+        ("The next sentence is a sentence. The last word is the last word.", "about_form"),
+        ("Xtrv bnm qwrt plk zzt", "no_words"),
+        ("", "copied"),
+        ("So it.", "nothing"),
+    ],
+)
+def test_why_an_answer_is_empty_has_a_name(text: str, why: str) -> None:
+    constraints = [WordsAtMost(most=60)]
+    question = question_of(REQUEST, constraints, [0])
+    assert emptiness(AnswerText(text or question), constraints, question=question) == why
+
+
 def test_what_a_constraint_hands_out_is_no_copy() -> None:
     passage = "Bread is sold at the back door, soup at the front."
     value, _ = reward(f"{HONEST} A sign says: {passage}", CopiedPassage(passage=passage))
