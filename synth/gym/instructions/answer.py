@@ -22,6 +22,10 @@ LineKind = Literal[
 
 _BREAK = re.compile("\r\n?|[\u2028\u2029\x85\x0b\x0c]")
 _RUN = re.compile(r"\S{1,1000}")
+_UNSEEN = dict.fromkeys(map(ord, "\ufeff\u200b\u2060\u00ad"), None)
+"""Signs without width that part no words, such as soft hyphens; joiners are not among them."""
+
+_MIXED = re.compile("[a-zA-Z\u00c0-\u024f][\u0400-\u04ff]|[\u0400-\u04ff][a-zA-Z\u00c0-\u024f]")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([^`]*)$")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(\S.*)$")
 _BULLET = re.compile(r"[ \t]*[-*+\u2022\u30fb][ \t]+(\S.*)$")
@@ -60,9 +64,7 @@ class AnswerText:
 
     def __init__(self, text: str) -> None:
         broken = _BREAK.sub("\n", text)
-        # Token by token: composing a long run of marks takes quadratic time.
-        composed = broken if broken.isascii() else _RUN.sub(_composed, broken)
-        self.text = composed.strip().removeprefix("\ufeff")
+        self.text = _in_form("NFC", broken.translate(_UNSEEN)).strip()
 
     @cached_property
     def raw_lines(self) -> list[str]:
@@ -144,9 +146,20 @@ class AnswerText:
         return number in (len(self.words), self.word_parts)
 
     @cached_property
+    def _plain(self) -> str:
+        """With plain letters for wide, bold and joined ones, so that none hides behind another."""
+        return _in_form("NFKC", self.text)
+
+    @cached_property
     def runs(self) -> list[str]:
         """Runs of letters and digits in lower case: where words are looked up."""
-        return words_of(self.text)
+        return words_of(self._plain)
+
+    @cached_property
+    def has_mixed_words(self) -> bool:
+        """Whether letters of the Latin and the Cyrillic script stand beside each other in a word,
+        as where one is to pass for the other."""
+        return not self.text.isascii() and _MIXED.search(self._plain) is not None
 
     @cached_property
     def run_counts(self) -> Counter[str]:
@@ -154,8 +167,8 @@ class AnswerText:
 
     @cached_property
     def letters(self) -> Counter[str]:
-        """Of the text in lower case, accents as they are."""
-        return Counter(self.text.lower())
+        """Of the text in lower case, accents as they are; wide letters and the like are plain."""
+        return Counter(self._plain.lower())
 
     @cached_property
     def letters_as_written(self) -> Counter[str]:
@@ -213,8 +226,11 @@ def _with_capital(found: re.Match[str]) -> str:
     return found[1] + (capital if len(capital) == 1 else found[2])
 
 
-def _composed(run: re.Match[str]) -> str:
-    return unicodedata.normalize("NFC", run[0])
+def _in_form(form: Literal["NFC", "NFKC"], text: str) -> str:
+    """The text normalised token by token: with a long run of marks it would take quadratic time."""
+    if text.isascii():
+        return text
+    return _RUN.sub(lambda run: unicodedata.normalize(form, run[0]), text)
 
 
 def _goes_on(before: str, after: str) -> bool:

@@ -112,7 +112,8 @@ def emptiness(
     """Why the answer is empty, if it is. What it copies from the constraints, and what it says of
     its own form, does not count for it."""
     given = [text for constraint in constraints for text in _texts_in(constraint.model_dump())]
-    rest = AnswerText(_without_claims(_without_copies(answer.text, constraints, given)))
+    seen = _without_comments(answer.text)
+    rest = AnswerText(_without_claims(_without_copies(seen, constraints, given)))
     data = any(isinstance(constraint, DATA_FORMS) for constraint in constraints)
     known = {word for text in given for word in words_of(text)}
     own = {
@@ -187,6 +188,12 @@ def _speaks_of_form(piece: str) -> bool:
 def _pieces(line: str) -> Iterator[str]:
     """The sentences of a line, with the white space behind each."""
     yield from (line[start:end] for start, end in sentences(line))
+
+
+def _without_comments(text: str) -> str:
+    """The text without what readers of Markdown do not see; an open comment lasts to the end."""
+    first, *others = text.split("<!--")
+    return first + "".join(other.partition("-->")[2] for other in others)
 
 
 def _without_claims(text: str) -> str:

@@ -128,7 +128,7 @@ class LetterForbidden(Constraint):
         return cls(letter=rng.choice("bfgjkqvwxz"))
 
     def met(self, answer: AnswerText) -> bool:
-        return not answer.letters[self.letter]
+        return not answer.letters[self.letter] and not answer.has_mixed_words
 
     def demand(self) -> Demand:
         return Demand(bars=features(f"letter:{self.letter}"), needs=features("latin"))

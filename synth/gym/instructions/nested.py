@@ -72,6 +72,8 @@ def _clause(constraint: Constraint, variant: int = 0) -> str:
 
 
 class _Nested(Constraint):
+    """One whose parameters are constraints of `INNER`, read from their JSON form."""
+
     @field_validator("then", "one", "other", "rule", mode="before", check_fields=False)
     @classmethod
     def _read_inner(cls, value: Any) -> Constraint:

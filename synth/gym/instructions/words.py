@@ -68,7 +68,7 @@ class WordsForbidden(Constraint):
         return cls(forbidden=tuple(rng.sample(vocabulary("plain"), rng.randint(2, 4))))
 
     def met(self, answer: AnswerText) -> bool:
-        return not any(answer.times(word) for word in self.forbidden)
+        return not answer.has_mixed_words and not any(map(answer.times, self.forbidden))
 
     def demand(self) -> Demand:
         return Demand(bars=features(*(f"word:{word}" for word in self.forbidden)))

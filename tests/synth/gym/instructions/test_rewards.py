@@ -77,8 +77,9 @@ def test_words_that_stand_in_a_copy_of_the_question_alone_do_not_count() -> None
     assert constraint.met(AnswerText(copied))
     claimed = "This note includes the words river and lantern. " + HONEST
     used = HONEST + " By the river hangs a lantern."
-    texts = (copied, claimed, used, copied + used)
-    assert [reward(text, constraint)[0] for text in texts] == [0, 0, 1, 1]
+    hidden = HONEST + " <!-- river, lantern -->"
+    texts = (copied, claimed, hidden, used, copied + used)
+    assert [reward(text, constraint)[0] for text in texts] == [0, 0, 0, 1, 1]
 
 
 @pytest.mark.parametrize(
