@@ -17,7 +17,7 @@ from flows.runtime.ownership import claim_this_flow_run
 from flows.training.rl_artifacts import show_iterations, show_samples, summary_of
 from flows.training.training_artifacts import Curves
 from trainer.data.sources import folder_in
-from trainer.rl.loop import WrittenRun, finished, opened_run
+from trainer.rl.loop import finished, opened_run
 from trainer.rl.plots import plots_of
 from trainer.rl.run import Reinforced, RLRun
 from trainer.rl.settings import RLConfig
@@ -37,17 +37,14 @@ async def rl(config: RLConfig) -> Reinforced:
     assert isinstance(progress, UUID)
     curves = Curves(config.folder, plots_of, axis="iteration")
     async with opened_run(config) as run:
-        with WrittenRun(run) as write:
-            if (first := await measuring_the_start(run)) is not None:
-                write(first)
-            while not run.ended:
-                write(await iteration(run, run.done + 1))
-                words = f"iteration {run.done:,} of {config.iterations:,}"
-                share = 100.0 * run.done / config.iterations
-                await aupdate_progress_artifact(progress, share, words)
-                await curves.draw()
-                await show_iterations(config.folder)
-                await show_samples(config.folder, run.done - 1)
+        await measuring_the_start(run)
+        while not run.ended:
+            await iteration(run, run.done + 1)
+            words = f"iteration {run.done:,} of {config.iterations:,}"
+            await aupdate_progress_artifact(progress, 100.0 * run.done / config.iterations, words)
+            await curves.draw()
+            await show_iterations(config.folder)
+            await show_samples(config.folder, run.done - 1)
         done = await scoring_and_export(run)
     await acreate_markdown_artifact(
         key="trained-model",

@@ -13,6 +13,7 @@ from records.errors import ConfigError
 from records.files import make_folder
 from synth.gym.core.environment import GymEnvironment, GymEpisode, GymSplit, GymTask
 from synth.gym.files import EnvironmentFile, load_environment
+from synth.gym.instructions.environment import Instructions, InstructionsConfig
 from synth.gym.maths.puzzles import Puzzles, PuzzlesSettings
 from synth.gym.maths.reasoning import ReasoningSettings, ReasoningTasks
 from synth.gym.maths.rows import MathsQuestions, MathsSettings
@@ -33,6 +34,7 @@ def _tool_use(settings: ToolUseSettings, folder: Path | None) -> GymEnvironment:
 
 
 FAMILIES: Mapping[str, Family] = {
+    "instructions": Family(InstructionsConfig, lambda settings, _: Instructions(settings)),
     "maths": Family(MathsSettings, lambda settings, _: MathsQuestions(settings)),
     "programs": Family(ProgramSettings, lambda settings, _: Programs(settings)),
     "puzzles": Family(PuzzlesSettings, lambda settings, _: Puzzles(settings)),

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import TracebackType
 
 from records.files import write_atomic
 from synth.gym.registry import Gym
@@ -23,7 +22,6 @@ from trainer.data.row_length import RowLimits
 from trainer.data.tokenizer import Tokenizer
 from trainer.inference.policies import ModelPolicy
 from trainer.model.exchange import import_model, model_folder
-from trainer.rl.lines import told
 from trainer.rl.objective.ptx import PtxRows
 from trainer.rl.objective.stepper import RLStepper
 from trainer.rl.plots import plots_of
@@ -68,25 +66,28 @@ def reinforce(config: RLConfig, *, on_iteration: OnIteration | None = None) -> R
 
 async def _reinforce(config: RLConfig, on_iteration: OnIteration) -> Reinforced:
     async with opened_run(config) as run:
-        with WrittenRun(run) as write:
-            if (first := await run.begin()) is not None:
-                on_iteration(write(first))
-            while not run.ended:
-                on_iteration(write(await run.iterate()))
+        if (first := await run.begin()) is not None:
+            on_iteration(first)
+        while not run.ended:
+            on_iteration(await run.iterate())
         return await finished(run)
 
 
 @asynccontextmanager
 async def opened_run(config: RLConfig) -> AsyncIterator[RLRun]:
-    """The run of a config, alone in its folder; its environments are closed behind it."""
+    """The run of a config, alone in its folder; behind it its environments are closed and its
+    curves are drawn."""
     with held(config.folder):
         refuse_another_run(config, free=FREE, before=BEFORE_CONFIG)
         run = _opened(config)
         write_settings(config)
         try:
-            yield run
+            with Metrics(config.folder, from_step=run.measured) as metrics:
+                run.metrics = metrics
+                yield run
         finally:
             await run.close()
+            draw(config)  # what a run was like that stopped is what somebody wants to see
 
 
 def _opened(config: RLConfig) -> RLRun:
@@ -148,32 +149,6 @@ async def finished(run: RLRun) -> Reinforced:
     }
     write_atomic(done.folder / SCORES, json.dumps(content, indent=2).encode())
     return done
-
-
-class WrittenRun:
-    """The metrics of a run as it goes on, and its curves behind each line."""
-
-    def __init__(self, run: RLRun) -> None:
-        self._run = run
-        self._metrics = Metrics(run.config.folder, from_step=run.done)
-
-    def __enter__(self) -> Callable[[MetricsLine], MetricsLine]:
-        self._metrics.__enter__()
-        return self._write
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._metrics.__exit__(kind, error, trace)
-        draw(self._run.config)  # what a run was like that stopped is what somebody wants to see
-
-    def _write(self, line: MetricsLine) -> MetricsLine:
-        self._metrics.write(line)
-        log.info("%s", told(line))
-        return line
 
 
 def draw(config: RLConfig) -> None:

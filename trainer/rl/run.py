@@ -25,7 +25,7 @@ from trainer.model.decoder import Decoder
 from trainer.optim.muon import optimizer_of
 from trainer.rl.choice import TaskChoice
 from trainer.rl.learning import learn, rewarded_samples
-from trainer.rl.lines import IterationTimes, line_of
+from trainer.rl.lines import IterationTimes, line_of, told
 from trainer.rl.objective.ptx import PtxRows
 from trainer.rl.objective.stepper import RLStepper
 from trainer.rl.rollouts.rollouts import Rollouts
@@ -41,7 +41,7 @@ from trainer.training.checkpoints import (
     save_checkpoint,
 )
 from trainer.training.ending import BadSteps, export_whole, infinite_weights
-from trainer.training.metrics import MetricsLine
+from trainer.training.metrics import Metrics, MetricsLine
 from trainer.training.run_folder import CHECKPOINTS, put_model_aside
 
 log = logging.getLogger(__name__)
@@ -112,8 +112,15 @@ class RLRun:
         """Iterations, steps of the optimiser, tokens that were learnt from."""
         self.bad = BadSteps()
         self.best: BestIteration | None = None
+        self.metrics: Metrics | None = None
+        """Where the lines of iterations are written, before the checkpoint that holds them."""
         self._resume()
         self.begun = self.done
+
+    @property
+    def measured(self) -> int:
+        """Step of the last line of metrics that counts; -1 for a run that has none."""
+        return self.done if checkpoints_in(self._checkpoints) else -1
 
     @property
     def ended(self) -> bool:
@@ -125,8 +132,11 @@ class RLRun:
         if checkpoints_in(self._checkpoints):
             return None
         scores = await self._validate()
+        line = None
+        if scores is not None:
+            line = self._written(self._measured({"step": 0, "skipped": None}, scores))
         self._save()
-        return None if scores is None else self._measured({"step": 0, "skipped": None}, scores)
+        return line
 
     async def iterate(self) -> MetricsLine:
         """Play, learn, send, measure, keep. SynthError when too many steps in a row are bad."""
@@ -172,6 +182,7 @@ class RLRun:
         scores = await self._validate() if due else None
         if scores is not None:
             line = self._measured(line, scores)
+        self._written(line)
         better = self.best is not None and self.best.done == self.done
         if better or self.ended or self.done % config.checkpoint_every == 0:
             self._save()
@@ -255,6 +266,12 @@ class RLRun:
         told = {f"validation/{one.family}": one.reward for one in scores if one.episodes}
         told |= {f"validation_success/{one.family}": one.success for one in scores if one.episodes}
         return {**line, "validation_reward": mean_reward(scores), **told}
+
+    def _written(self, line: MetricsLine) -> MetricsLine:
+        log.info("%s", told(line))
+        if self.metrics is not None:
+            self.metrics.write(line)
+        return line
 
     def _save(self) -> None:
         if (why := infinite_weights(self.model)) is not None:
