@@ -1,6 +1,7 @@
 """Reinforcement learning on environments with verifiable rewards, one iteration after another."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 from uuid import UUID
 
 from prefect import flow, task
@@ -11,11 +12,17 @@ from prefect.artifacts import (
 )
 from prefect.cache_policies import NO_CACHE
 
-from flows.runtime.data_root import check_paths
+from flows.runtime.data_root import check_addresses, check_paths
 from flows.runtime.joined_run import send_logs_to_ui
 from flows.runtime.ownership import claim_this_flow_run
 from flows.training.rl_artifacts import show_iterations, show_samples, summary_of
 from flows.training.training_artifacts import Curves
+from records.errors import ConfigError
+from records.sources.stored_files import is_remote
+from synth.gym.instructions.environment import InstructionsConfig
+from synth.gym.maths.rows import MathsSettings
+from synth.gym.programs.settings import ProgramSettings
+from synth.gym.tool_use.settings import ToolUseSettings
 from trainer.data.sources import folder_in
 from trainer.rl.loop import finished, opened_run
 from trainer.rl.plots import plots_of
@@ -77,13 +84,43 @@ async def scoring_and_export(run: RLRun) -> Reinforced:
 
 
 def check_rl_reads(config: RLConfig) -> None:
-    """ConfigError for a path that a run from the UI may not use, and for programs."""
-    check_paths(_paths(config))
+    """ConfigError for a path or an address that a run from the UI may not use, and for programs."""
+    if config.gym.files:
+        raise ConfigError(
+            "gym.files are programs, which a flow that is started from the UI does not run; use "
+            "`python -m trainer rl`"
+        )
+    paths, addresses = [("config.out", config.out), ("config.start_from", config.start_from)], []
+    for setting, path in (*_good_paths(config), *_gym_paths(config.gym.families)):
+        if not is_remote(path):
+            paths.append((setting, path))
+        elif (folder := folder_in(path)) is not None:
+            paths.append((setting, folder))
+        else:
+            addresses.append((setting, path))
+    check_paths(paths)
+    check_addresses(addresses)
 
 
-def _paths(config: RLConfig) -> Iterator[tuple[str, str]]:
-    yield "config.out", config.out
-    yield "config.start_from", config.start_from
+def _good_paths(config: RLConfig) -> Iterator[tuple[str, str]]:
     for source in config.good:
-        if (folder := folder_in(source.path)) is not None:
-            yield "config.good.path", str(folder)
+        yield "config.good.path", source.path
+
+
+def _gym_paths(families: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What the families of a gym read."""
+    for settings in families.values():
+        match settings:
+            case ToolUseSettings():
+                yield "config.gym.families.tool_use.dataset", settings.dataset
+            case MathsSettings():
+                for file in settings.files:
+                    yield "config.gym.families.maths.files.path", file.path
+            case InstructionsConfig(prompts=str(prompts)):
+                yield "config.gym.families.instructions.prompts", prompts
+            case ProgramSettings():
+                for problem in settings.problems:
+                    if problem.endswith((".yaml", ".yml")):
+                        yield "config.gym.families.programs.problems", problem
+            case _:
+                pass
