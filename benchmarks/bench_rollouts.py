@@ -93,8 +93,10 @@ def main() -> None:
     parser.add_argument("--slots", type=int, default=16)
     parser.add_argument("--delay", type=float, default=0.5, help="seconds of a step, on average")
     parser.add_argument("--tasks", type=int, default=8)
+    parser.add_argument("--threads", type=int, default=1, help="that compute, on a CPU")
     parser.add_argument("--repeats", type=int, default=3)
     options = parser.parse_args()
+    torch.set_num_threads(options.threads)
     with tempfile.TemporaryDirectory() as folder:
         for measurement in measurements(options, Path(folder)):
             show({**measurement, "parameters": {**vars(options), **measurement["parameters"]}})
@@ -134,7 +136,7 @@ def policy_of(options: argparse.Namespace, folder: Path) -> ModelPolicy:
     with torch.no_grad():
         embedded, head = model.model.embed_tokens.weight, model.lm_head.weight
         embedded[:, 0] += 4 * float(embedded.std()) * shape.hidden_size**0.5
-        head[tokenizer.special[END], 0] += 3.0 / shape.hidden_size**0.5
+        head[tokenizer.special[END], 0] += 4.0 / shape.hidden_size**0.5
     export_model(model, folder)
     tokenizer.save(folder)
     sampling = Sampling(temperature=1.0, max_tokens=64)

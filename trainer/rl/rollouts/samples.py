@@ -61,7 +61,11 @@ class Group(NamedTuple):
 
 def drawn_in(tokens: Sequence[EpisodeTokens]) -> int:
     """Tokens that the policy drew, those of an answer that is not over among them."""
-    return sum(sum(own.drawn) + drawn_in(own.earlier) for own in tokens)
+    drawn = 0
+    for own in tokens:  # counted by answers, as this is asked behind every chunk
+        drawn += sum(answer.end - answer.begin for answer in own.answers) + drawn_in(own.earlier)
+        drawn += 0 if own.begun_at is None else len(own.ids) - own.begun_at
+    return drawn
 
 
 def sample_to_json(sample: RolloutSample) -> dict[str, Any]:

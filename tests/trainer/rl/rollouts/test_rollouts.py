@@ -92,7 +92,7 @@ def test_groups_come_back_whole_in_order_with_exact_tokens(
             played = drawn[: -1 if sample.outcome in ("silent", "endless") else None]
             assert said == [parse_answer(own, ids).content for ids in played]
             assert sample.turns == len(drawn)
-            assert sample.drawn == sum(map(len, drawn)) > 0
+            assert sample.drawn == sum(map(len, drawn)) == sum(tokens.drawn) > 0
             assert (sample.reward is None) == (sample.outcome in ("silent", "endless"))
     samples = samples_of(groups)
     assert len({sample.seed for sample in samples}) == 15
