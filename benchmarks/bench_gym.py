@@ -6,10 +6,10 @@ Plays what the trajectories of a dataset say, on the tasks that the environment 
 episodes at once; without a dataset on one that the offline model makes first. Each repeat is played
 twice: with the simulated user `asked`, who is the offline model unless the dataset's run had
 another, and with its answers `journalled`, as where an interrupted episode is brought back: that is
-the environment without the user's model. Prints a JSON line for each, in steps a second of wall
-clock, the beginnings and ends of episodes included, with the milliseconds that a step with calls
-and one with words took, and the share of steps with words. One process; an environment takes one
-core.
+the environment without the user's model. Prints a JSON line for each: steps a CPU second of the one
+process, which is what one idle core would take, the beginnings and ends of episodes included;
+beside it those of a second of wall clock, the milliseconds of it that a step with calls and one
+with words took, and the share of steps with words.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from synth.gym.core.environment import GymTask
 from synth.gym.tool_use.settings import ToolUseSettings
 from synth.gym.tool_use.tool_use import ToolUse
 from synth.llm.wire.request import Message
-from synth.pipeline.config import RunConfig
+from synth.pipeline.config import BUILT_IN, RunConfig
 from synth.pipeline.stages import STAGES
 
 Played = list[tuple[GymTask, list[Message]]]
@@ -41,6 +41,7 @@ Played = list[tuple[GymTask, list[Message]]]
 
 
 class Took(NamedTuple):
+    cpu_s: float
     wall_s: float
     steps: dict[str, list[float]]
     """Seconds of each step, by what the action holds."""
@@ -60,7 +61,7 @@ def main() -> None:
 
 
 def made(folder: Path, num_tasks: int) -> Path:
-    config = RunConfig(servers=(), code=(), num_tasks=num_tasks, workers=1)
+    config = RunConfig(domains=(BUILT_IN,), servers=(), code=(), num_tasks=num_tasks, workers=1)
 
     async def work() -> None:
         async with open_run(config, str(folder), command="bench_gym") as run:
@@ -103,8 +104,9 @@ def figures(took: Sequence[Took], user: str, at_once: int, tasks: int) -> dict[s
     return {
         "name": "gym_tool_use",
         "parameters": {"user": user, "at_once": at_once, "tasks": tasks},
-        **spread([count(one) / one.wall_s for one in took], 1),
-        "unit": "steps/s",
+        **spread([count(one) / one.cpu_s for one in took], 1),
+        "unit": "steps/CPU s",
+        "of_wall": spread([count(one) / one.wall_s for one in took], 1),
         "steps": count(took[0]),
         **kinds,
         "words_share": round(len(took[0].steps["words"]) / count(took[0]), 3),
@@ -128,14 +130,14 @@ def timed(settings: ToolUseSettings, journal: Path, tasks: Played, at_once: int)
                     break
             await episode.close()
 
-    async def all_of_them() -> float:
-        began = time.perf_counter()
+    async def all_of_them() -> tuple[float, float]:
+        cpu, wall = time.process_time(), time.perf_counter()
         await asyncio.gather(*(one(task, actions) for task, actions in tasks))
-        took = time.perf_counter() - began
+        took = time.process_time() - cpu, time.perf_counter() - wall
         await env.close()
         return took
 
-    return Took(asyncio.run(all_of_them()), dict(steps))
+    return Took(*asyncio.run(all_of_them()), dict(steps))
 
 
 if __name__ == "__main__":

@@ -212,11 +212,12 @@ def split_of_task(split: str, origin: str, validation_share: float) -> GymSplit:
 def origin_of(task: Row, rows: Mapping[str, Row]) -> str:
     """The id of the task from which this one was made, by way of others too; its own where it was
     made from none."""
-    seen = {task["task_id"]}
-    while (parent := task.get("parent_task_id")) in rows and parent not in seen:
-        seen.add(parent)
-        task = rows[parent]
-    return task.get("parent_task_id") or task["task_id"]
+    seen: set[str] = set()
+    origin: str = task["task_id"]
+    while origin in rows and origin not in seen and rows[origin].get("parent_task_id"):
+        seen.add(origin)
+        origin = rows[origin]["parent_task_id"]
+    return origin
 
 
 def _tags(task: Row, names: Mapping[str, str]) -> tuple[str, ...]:

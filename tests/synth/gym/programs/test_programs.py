@@ -27,7 +27,8 @@ RIGHT = "print(int(input()) ** 2)\n"
 def problem_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("programs") / "set.yaml"
     other = SQUARE.model_copy(update={"name": "kept", "split": "heldout_domain"})
-    held = [json.loads(one.model_dump_json()) for one in (SQUARE, other)]
+    short = SQUARE.model_copy(update={"name": "short", "tests": SQUARE.tests[2:]})
+    held = [json.loads(one.model_dump_json()) for one in (SQUARE, other, short)]
     path.write_text(yaml.safe_dump({"problems": held}))
     return path
 
@@ -36,15 +37,15 @@ def environment(path: Path, **settings: object) -> Programs:
     return Programs(ProgramSettings.model_validate({"problems": [str(path)], **settings}))
 
 
-def square_of(env: GymEnvironment) -> GymTask:
-    return next(task for task in env.tasks() if task.body["problem"] == "square")
+def task_of(env: GymEnvironment, problem: str) -> GymTask:
+    return next(task for task in env.tasks() if task.body["problem"] == problem)
 
 
-def answered(env: GymEnvironment, *answers: str, seed: int = 0) -> list[GymStep]:
+def answered(env: GymEnvironment, *answers: str, problem: str = "square") -> list[GymStep]:
     """The last steps of episodes that go on beside each other."""
 
     async def one(answer: str) -> GymStep:
-        episode = await env.begin(square_of(env), seed)
+        episode = await env.begin(task_of(env, problem), 0)
         return await episode.step({"role": "assistant", "content": answer})
 
     async def all_of_them() -> list[GymStep]:
@@ -53,8 +54,8 @@ def answered(env: GymEnvironment, *answers: str, seed: int = 0) -> list[GymStep]
     return asyncio.run(all_of_them())
 
 
-def programs_of(env: GymEnvironment, *sources: str) -> list[GymStep]:
-    return answered(env, *(f"```python\n{source}\n```" for source in sources))
+def programs_of(env: GymEnvironment, *sources: str, problem: str = "square") -> list[GymStep]:
+    return answered(env, *(f"```python\n{source}\n```" for source in sources), problem=problem)
 
 
 def test_all_tests_or_nothing(problem_file: Path) -> None:
@@ -128,7 +129,7 @@ CHEATS = {
 @pytest.mark.slow
 def test_no_cheat_is_worth_anything_and_each_is_named(problem_file: Path) -> None:
     env = environment(problem_file, live=2)
-    steps = programs_of(env, *(source for source, _ in CHEATS.values()))
+    steps = programs_of(env, *(source for source, _ in CHEATS.values()), problem="short")
     for (cheat, (_, causes)), step in zip(CHEATS.items(), steps, strict=True):
         assert step.reward is not None, cheat
         named = {name for name in step.reward.parts if name != "tests_passed"}
@@ -156,8 +157,8 @@ def test_what_has_no_end_is_ended_and_the_rest_is_not_run(
 
 @pytest.mark.slow
 def test_programs_are_graded_as_the_problems_own_grading_does(problem_file: Path) -> None:
-    problem, env = load_problems(problem_file)[0], environment(problem_file)
-    for source in (RIGHT, "print(int(input()) * 2)", "1 / int(input())", "raise SystemExit"):
+    problem, env = load_problems(problem_file)[2], environment(problem_file)
+    for source in (RIGHT, "print(int(input()) * 2)", "1 / (int(input()) - 2)"):
         whole = asyncio.run(judge(problem, {problem.file: source}, list(problem.cases)))
         found = asyncio.run(env.outcomes(problem, source))
         assert found == list(whole.outcomes.values())
@@ -165,7 +166,7 @@ def test_programs_are_graded_as_the_problems_own_grading_does(problem_file: Path
 
 def test_nothing_of_the_hidden_tests_is_shown(problem_file: Path) -> None:
     env = environment(problem_file)
-    episode = asyncio.run(env.begin(square_of(env), 0))
+    episode = asyncio.run(env.begin(task_of(env, "square"), 0))
     shown = json.dumps([episode.messages, [task._asdict() for task in env.tasks()]])
     assert "11" not in json.dumps(episode.messages)
     assert "121" not in json.dumps(episode.messages)
@@ -177,7 +178,7 @@ def test_an_episode_is_one_answer(problem_file: Path) -> None:
     env = environment(problem_file)
 
     async def twice() -> None:
-        episode = await env.begin(square_of(env), 0)
+        episode = await env.begin(task_of(env, "square"), 0)
         await episode.step({"role": "assistant", "content": None})
         with pytest.raises(ValueError, match="the episode on problem square has ended"):
             await episode.step({"role": "assistant", "content": RIGHT})
@@ -205,8 +206,8 @@ def test_problems_come_to_the_sides_that_they_name(problem_file: Path) -> None:
         tasks = environment(problem_file, validation_share=share).tasks()
         return {task.body["problem"]: task.split for task in tasks}
 
-    assert splits(0.0) == {"square": "train", "kept": "heldout"}
-    assert splits(1.0) == {"square": "validation", "kept": "heldout"}
+    assert splits(0.0) == {"square": "train", "short": "train", "kept": "heldout"}
+    assert splits(1.0) == {"square": "validation", "short": "validation", "kept": "heldout"}
 
 
 def test_the_built_in_problems_are_asked() -> None:

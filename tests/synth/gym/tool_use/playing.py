@@ -1,6 +1,6 @@
 """A small dataset of the pipeline, and its recorded actions played again; also run as a program:
-`python -m tests.synth.gym.tool_use.playing DATASET JOURNAL TASK SEED` prints, as JSON, what the
-recorded actions of a task lead to."""
+`python -m tests.synth.gym.tool_use.playing DATASET TASK SEED JOURNAL...` prints, as JSON, what the
+recorded actions of a task lead to with each journal."""
 
 import asyncio
 import json
@@ -77,7 +77,7 @@ def told(env: ToolUse, task_id: str, actions: Iterable[Message], seed: int) -> d
 
 
 if __name__ == "__main__":
-    dataset, journal, name, number = sys.argv[1:]
-    environment = ToolUse(settings_of(Path(dataset)), journal=Path(journal))
+    dataset, name, number, *journals = sys.argv[1:]
     own = actions_of(recorded(Path(dataset))[name])
-    sys.stdout.write(json.dumps(told(environment, name, own, int(number))))
+    environments = [ToolUse(settings_of(Path(dataset)), journal=Path(path)) for path in journals]
+    sys.stdout.write(json.dumps([told(env, name, own, int(number)) for env in environments]))

@@ -157,17 +157,17 @@ def test_the_same_task_seed_and_actions_lead_to_the_same_in_another_process(
     actions = actions_of(rows[task])
     here = told(ToolUse(settings_of(dataset), journal=tmp_path / "a"), task, actions, 7)
     assert here["requests"] > 0
-    for journal, requests in ((tmp_path / "b", here["requests"]), (tmp_path / "a", 0)):
-        arguments = [str(dataset), str(journal), task, "7"]
-        done = subprocess.run(
-            [sys.executable, "-m", "tests.synth.gym.tool_use.playing", *arguments],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        there: dict[str, Any] = json.loads(done.stdout)
-        assert there == here | {"requests": requests}
+    journals = [str(tmp_path / "b"), str(tmp_path / "a")]
+    program = [sys.executable, "-m", "tests.synth.gym.tool_use.playing"]
+    done = subprocess.run(
+        [*program, str(dataset), task, "7", *journals],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    there: list[dict[str, Any]] = json.loads(done.stdout)
+    assert there == [here, here | {"requests": 0}]
 
 
 def test_another_seed_is_another_user_and_the_same_task(
