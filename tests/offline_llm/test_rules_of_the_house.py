@@ -17,8 +17,9 @@ FOLDER = Path(offline_llm.__file__).parent
 DOMAINS = Path(tool_specs.__file__).parent / "domains" / "builtin"
 SERVERS = Path(sandboxes.__file__).parent / "mcp" / "servers"
 MAX_LINES_OF_A_MODULE = 300
-MAX_LINES = 12_820
-"""Of the whole package: what it had when it became one. What is added replaces something."""
+MAX_LINES = 12_840
+"""Of the whole package: what it had when it became one, and the head of `server/http.py`, which the
+server of trained models shares. What is added replaces something."""
 
 EVERYDAY_WORDS = frozenset(
     ["claim", "client", "customer", "issue", "member", "order", "part", "person", "repair"]

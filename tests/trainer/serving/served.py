@@ -154,7 +154,7 @@ def _hold(app: ServedModel, gate: Gate) -> None:
         gate.passes += 1
         return extend(*arguments)
 
-    vars(model)["extend"] = held
+    model.__dict__["extend"] = held
 
 
 def until(condition: Callable[[], bool], *, seconds: float = 30.0) -> None:
