@@ -1,65 +1,80 @@
 """A run that is killed at a place, in a process of its own: `python -m tests.trainer.rl.killed_work
 FOLDER`. For every place in `PLACES` a child begins a run, kills itself there with SIGKILL in the
-second iteration, and another child takes the run to its end."""
+last iteration or behind it, and another child takes the run to its end."""
 
 import os
 import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+# what children would each import for themselves
+import matplotlib.figure  # noqa: F401
+import torch.utils.tensorboard  # noqa: F401
 
 from tests.trainer.rl.small_rl import rl_config
 from trainer.rl import run as rl_run
 from trainer.rl import testing
 from trainer.rl.loop import reinforce
 from trainer.rl.rollouts import store
+from trainer.rl.settings import RLConfig
 
-PLACES: dict[str, tuple[Any, str, int]] = {
-    "playing": (store.RolloutStore, "write_part", 3),
-    "played": (rl_run, "write_samples", 2),
-    "learning": (rl_run, "learn", 2),
-    "sending": (rl_run.RLRun, "_send", 2),
-    "validating": (testing, "write_samples", 2),
-    "keeping": (rl_run, "save_checkpoint", 3),
-    "exporting": (rl_run, "export_whole", 1),
+
+class KilledAt(NamedTuple):
+    where: Any
+    """What has the function that is called there."""
+    what: str
+    call: int
+    """Which of its calls is the last thing that happens."""
+    done: bool
+    """Whether the call is done by then."""
+
+
+PLACES = {
+    "playing": KilledAt(store.RolloutStore, "write_part", 4, done=True),
+    "played": KilledAt(rl_run, "write_samples", 2, done=False),
+    "learning": KilledAt(rl_run, "learn", 2, done=True),
+    "sending": KilledAt(rl_run.RLRun, "_send", 2, done=True),
+    "validating": KilledAt(testing, "write_samples", 2, done=False),
+    "measured": KilledAt(rl_run, "save_checkpoint", 3, done=False),
+    "keeping": KilledAt(rl_run, "save_checkpoint", 3, done=True),
+    "exporting": KilledAt(rl_run, "export_whole", 1, done=False),
 }
-"""Phase -> what is called there, and which of its calls is the last thing that happens: once
-before it does anything, and once behind it."""
+
+
+def config_of(folder: Path, out: str) -> RLConfig:
+    return rl_config(folder, out, iterations=2)
 
 
 def main(folder: Path) -> None:
-    rl_config(folder)  # makes what the children share
-    _child(lambda: reinforce(rl_config(folder, "whole")))
+    config_of(folder, "none")  # makes what the children share
+    _child(lambda: reinforce(config_of(folder, "whole")))
     for name in PLACES:
-        for behind in (False, True):
-            out = f"{name}-{'behind' if behind else 'before'}"
-            status = _child(
-                lambda name=name, behind=behind, out=out: _killed(folder, out, name, behind)
-            )
-            if not os.WIFSIGNALED(status):
-                raise SystemExit(f"{out}: nothing was killed, status {status}")
-            if status := _child(lambda out=out: reinforce(rl_config(folder, out))):
-                raise SystemExit(f"{out}: the run did not go on, status {status}")
+        status = _child(lambda name=name: _killed(folder, name))
+        if not os.WIFSIGNALED(status):
+            raise SystemExit(f"{name}: nothing was killed, status {status}")
+        if status := _child(lambda name=name: reinforce(config_of(folder, name))):
+            raise SystemExit(f"{name}: the run did not go on, status {status}")
 
 
-def _killed(folder: Path, out: str, name: str, behind: bool) -> None:
-    where, what, count = PLACES[name]
-    real = getattr(where, what)
+def _killed(folder: Path, name: str) -> None:
+    place = PLACES[name]
+    real = getattr(place.where, place.what)
     calls = 0
 
     def watched(*args: Any, **named: Any) -> Any:
         nonlocal calls
         calls += 1
-        if calls == count and not behind:
+        if calls == place.call and not place.done:
             os.kill(os.getpid(), signal.SIGKILL)
         made = real(*args, **named)
-        if calls == count:
+        if calls == place.call:
             os.kill(os.getpid(), signal.SIGKILL)
         return made
 
-    setattr(where, what, watched)
-    reinforce(rl_config(folder, out))
+    setattr(place.where, place.what, watched)
+    reinforce(config_of(folder, name))
 
 
 def _child(work: Callable[[], object]) -> int:
