@@ -246,6 +246,7 @@ def test_a_device_is_read_once_and_gives_the_same(monkeypatch: pytest.MonkeyPatc
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["squared", "masked", "grpo"])
 def test_rewarded_tokens_become_likely(name: str) -> None:
     """Four tokens that may follow a prompt, one of which is rewarded."""
