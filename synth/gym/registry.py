@@ -12,7 +12,7 @@ from records.errors import ConfigError
 from synth.gym.core.environment import GymEnvironment, GymEpisode, GymSplit, GymTask
 from synth.gym.files import EnvironmentFile, load_environment
 from synth.gym.maths.puzzles import Puzzles, PuzzlesSettings
-from synth.gym.maths.reasoning import Reasoning, ReasoningSettings
+from synth.gym.maths.reasoning import ReasoningQuestions, ReasoningSettings
 from synth.gym.maths.rows import MathsQuestions, MathsSettings
 
 
@@ -25,7 +25,7 @@ class Family(NamedTuple):
 FAMILIES: Mapping[str, Family] = {
     "maths": Family(MathsSettings, MathsQuestions),
     "puzzles": Family(PuzzlesSettings, Puzzles),
-    "reasoning": Family(ReasoningSettings, Reasoning),
+    "reasoning": Family(ReasoningSettings, ReasoningQuestions),
 }
 """Name of a family -> what it is made of. A family is added with one line."""
 

@@ -8,7 +8,7 @@ with many solutions, whose scorer gives a whole point for solutions alone (marke
 
 from typing import Literal, NamedTuple
 
-Check = Literal[
+PuzzleCheck = Literal[
     "exact",
     "words",
     "number",
@@ -28,7 +28,7 @@ Check = Literal[
 
 
 class PuzzleKind(NamedTuple):
-    check: Check
+    check: PuzzleCheck
     facts: tuple[str, ...] = ()
     """What the check knows of a puzzle, of the library's metadata."""
     scored: bool = True

@@ -44,10 +44,10 @@ _HOPS = (
 )
 """(column, column it leads to, what stands in the first, the step in words)."""
 
-Rows = Sequence[Sequence[object]]
+TableRows = Sequence[Sequence[object]]
 
 
-def markdown(title: str, header: Sequence[str], rows: Rows) -> str:
+def markdown(title: str, header: Sequence[str], rows: TableRows) -> str:
     lines = [f"Table {title}", "", _line(header), _line(["---"] * len(header))]
     return "\n".join([*lines, *map(_line, rows)])
 
