@@ -32,16 +32,16 @@ class Questions(ABC):
         other episodes go on meanwhile."""
         return self.reward(task, answer)
 
-    async def begin(self, task: GymTask, seed: int) -> "Question":
+    async def begin(self, task: GymTask, seed: int) -> "QuestionEpisode":
         del seed  # nothing is drawn in an episode of one answer
-        return Question(self, task)
+        return QuestionEpisode(self, task)
 
     async def close(self) -> None:
         """Stop what runs for all episodes; by itself nothing does."""
         return
 
 
-class Question:
+class QuestionEpisode:
     """One question being answered (`synth.gym.core.environment.GymEpisode`)."""
 
     tools: Sequence[Mapping[str, Any]] = ()
