@@ -15,7 +15,7 @@ from synth.gym.core.environment import GymEnvironment, GymEpisode, GymSplit, Gym
 from synth.gym.files import EnvironmentFile, load_environment
 from synth.gym.instructions.environment import Instructions, InstructionsConfig
 from synth.gym.maths.puzzles import Puzzles, PuzzlesSettings
-from synth.gym.maths.reasoning import ReasoningSettings, ReasoningTasks
+from synth.gym.maths.reasoning import ReasoningQuestions, ReasoningSettings
 from synth.gym.maths.rows import MathsQuestions, MathsSettings
 from synth.gym.programs.programs import Programs
 from synth.gym.programs.settings import ProgramSettings
@@ -38,7 +38,7 @@ FAMILIES: Mapping[str, Family] = {
     "maths": Family(MathsSettings, lambda settings, _: MathsQuestions(settings)),
     "programs": Family(ProgramSettings, lambda settings, _: Programs(settings)),
     "puzzles": Family(PuzzlesSettings, lambda settings, _: Puzzles(settings)),
-    "reasoning": Family(ReasoningSettings, lambda settings, _: ReasoningTasks(settings)),
+    "reasoning": Family(ReasoningSettings, lambda settings, _: ReasoningQuestions(settings)),
     "tool_use": Family(ToolUseSettings, _tool_use),
 }
 """Name of a family -> what it is made of. A family is added with one line."""

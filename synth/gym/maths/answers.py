@@ -7,7 +7,6 @@ says the same each time: whoever offers several answers has given none.
 import re
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import islice
 from typing import Literal, NamedTuple
 
 INSTRUCTION = (
@@ -43,9 +42,9 @@ class FinalAnswer(NamedTuple):
 
 def final_answer(reply: str) -> FinalAnswer:
     """What the reply gives as its answer, without what is only there to mark it."""
-    found = list(dict.fromkeys(_given(reply)))
     if len(_BOX.findall(reply)) > MOST_BOXES:
         return FinalAnswer("", "several_answers")
+    found = list(dict.fromkeys(_given(reply)))
     if not found:
         return FinalAnswer("", "no_answer")
     if len(found) > 1:
@@ -59,7 +58,7 @@ def _given(reply: str) -> Iterator[str]:
     spans = list(_tagged(reply))
     for start, end in spans:
         yield _unmarked(reply[start:end])
-    for match in islice(_BOX.finditer(reply), MOST_BOXES):
+    for match in _BOX.finditer(reply):
         if not any(start <= match.start() < end for start, end in spans):
             content = _in_braces(reply, match.end())
             if content is not None:
@@ -79,9 +78,10 @@ def _tagged(reply: str) -> Iterator[tuple[int, int]]:
 
 
 def _in_braces(text: str, start: int) -> str | None:
-    """From behind an opening brace to the one that closes it; None where nothing does."""
+    """From behind an opening brace to the one that closes it; None where none does so near enough
+    for an answer."""
     depth = 1
-    for place in range(start, len(text)):
+    for place in range(start, min(len(text), start + LONGEST_ANSWER)):
         if text[place] == "\\":
             continue
         escaped = text[place - 1] == "\\"

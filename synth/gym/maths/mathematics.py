@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from synth.gym.maths.answers import exact_number
 
-MathsRefusal = Literal["unevaluated", "several_answers", "repeats_question", "too_long"]
+AnswerRefusal = Literal["unevaluated", "several_answers", "repeats_question", "too_long"]
 
 LONGEST_MATHS = 500
 """Characters of an answer."""
@@ -72,7 +72,7 @@ def _plain_fraction(text: str) -> str:
     return match.group(1) if match else text
 
 
-def refusal(right: str, answer: str, question: str) -> MathsRefusal | None:
+def refusal(right: str, answer: str, question: str) -> AnswerRefusal | None:
     """Why the answer is none, whatever it is worth; None where it can be compared."""
     if len(answer) > LONGEST_MATHS:
         return "too_long"

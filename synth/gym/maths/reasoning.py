@@ -71,7 +71,7 @@ class ReasoningSettings(Config):
     """Which questions belong to which split."""
 
 
-class ReasoningTasks(Questions):
+class ReasoningQuestions(Questions):
     """One question, one answer, right or wrong: the value is 1 or 0, with the part `answered`."""
 
     family = "reasoning"

@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 
 from records.errors import ConfigError
 from synth.gym.core.environment import GymTask
-from synth.gym.maths.reasoning import GENERATORS, OwnKindSettings, ReasoningSettings, ReasoningTasks
+from synth.gym.maths.reasoning import (
+    GENERATORS,
+    OwnKindSettings,
+    ReasoningQuestions,
+    ReasoningSettings,
+)
 from synth.gym.maths.riddles import MORSE, WORDS, letter_riddle, morse_decoding, number_riddle
 from synth.gym.maths.splits import SplitCounts
 from synth.gym.maths.tables import cross_table_aggregation, multi_hop_table
@@ -153,20 +158,20 @@ def test_no_two_signs_of_morse_are_alike_and_some_are_as_in_the_standard() -> No
 
 
 @pytest.fixture(scope="module")
-def environment() -> ReasoningTasks:
+def environment() -> ReasoningQuestions:
     kinds = [
         OwnKindSettings(kind=kind, counts=FEW, level=level)
         for kind in GENERATORS
         for level in (0, 2)
     ]
-    return ReasoningTasks(ReasoningSettings(seed=4, kinds=tuple(kinds)))
+    return ReasoningQuestions(ReasoningSettings(seed=4, kinds=tuple(kinds)))
 
 
 def reply(answer: str) -> str:
     return f"I worked it out.\n<answer>{answer}</answer>"
 
 
-def test_right_answers_are_worth_1_and_others_nothing(environment: ReasoningTasks) -> None:
+def test_right_answers_are_worth_1_and_others_nothing(environment: ReasoningQuestions) -> None:
     tasks = environment.tasks()
     for task, other in zip(tasks, [*tasks[1:], tasks[0]], strict=True):
         right = task.body["answer"]
@@ -181,7 +186,7 @@ def test_right_answers_are_worth_1_and_others_nothing(environment: ReasoningTask
             assert environment.reward(task, text).value == 0.0, (task.body, text)
 
 
-def test_naming_every_candidate_is_worth_nothing(environment: ReasoningTasks) -> None:
+def test_naming_every_candidate_is_worth_nothing(environment: ReasoningQuestions) -> None:
     for task in environment.tasks():
         if task.body["kind"] == "letter_riddle":
             listed = re.search(r"these words: (.+)\. Which", task.body["question"])[1]  # type: ignore[index]
@@ -189,11 +194,11 @@ def test_naming_every_candidate_is_worth_nothing(environment: ReasoningTasks) ->
 
 
 def test_a_seed_makes_the_same_tasks_and_splits_share_no_question(
-    environment: ReasoningTasks,
+    environment: ReasoningQuestions,
 ) -> None:
-    again = ReasoningTasks(environment._settings).tasks()
+    again = ReasoningQuestions(environment._settings).tasks()
     assert again == environment.tasks()
-    other = ReasoningTasks(environment._settings.model_copy(update={"seed": 5})).tasks()
+    other = ReasoningQuestions(environment._settings.model_copy(update={"seed": 5})).tasks()
     by_split: dict[str, set[str]] = {}
     for task in (*again, *other):
         by_split.setdefault(task.split, set()).add(task.body["question"])
@@ -203,7 +208,7 @@ def test_a_seed_makes_the_same_tasks_and_splits_share_no_question(
     assert len({task.task_id for task in again}) == len(again)
 
 
-def test_tags_say_kind_category_and_level(environment: ReasoningTasks) -> None:
+def test_tags_say_kind_category_and_level(environment: ReasoningQuestions) -> None:
     task: GymTask = environment.tasks()[0]
     assert task.tags == ("kind:cross_table_aggregation", "category:tables", "level:0")
 
@@ -213,4 +218,4 @@ def test_more_questions_than_there_are_is_an_error(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("synth.gym.maths.reasoning.DRAWS_FOR_ONE", 0)
     kinds = (OwnKindSettings(kind="number_riddle", counts=SplitCounts(train=21)),)
     with pytest.raises(ConfigError, match=r"gym\.reasoning, kind 'number_riddle': 20 draws"):
-        ReasoningTasks(ReasoningSettings(kinds=kinds)).tasks()
+        ReasoningQuestions(ReasoningSettings(kinds=kinds)).tasks()
