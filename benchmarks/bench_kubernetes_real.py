@@ -73,7 +73,7 @@ def main() -> None:
     here = asyncio.run(Measured(SandboxesConfig(), None, 2).whole(once_each(cases)))
     show({"what": "here", "plays": len(here.records), **here.figures})
     with staged(nodes="real=1") as stage:
-        settings = stage.settings(own_users=True, stream_cpus=1, heartbeat_s=5, owner_dead_s=60)
+        settings = stage.settings(stream_cpus=1, heartbeat_s=5, owner_dead_s=60)
         there = Measured(on_cluster(settings), stage, options.at_once)
         asyncio.run(there.whole(cases))
         same = asyncio.run(planted_there(on_cluster(settings), bugs))

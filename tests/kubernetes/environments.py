@@ -29,6 +29,9 @@ from synth.episode.tools.mcp_executor import McpExecutor
 from synth.episode.tools.tool_result import ToolResult
 
 Kind = Literal["problem", "repository", "server"]
+TELL_THE_TIME = ("get_file_info",)
+"""Tools whose answers are never the same twice: when a file was made."""
+
 START_TRIES = 3
 """Of an environment that does not begin, as an item of a run is tried again."""
 
@@ -103,7 +106,8 @@ def server(name: str) -> Case:
     """A built-in MCP server: its samples are called, and the first goal that changes its state is
     reached where there is one."""
     config = builtin_servers()[name]
-    calls = [Call(tool, arguments, True) for tool, arguments in config.samples.items()]
+    samples = {k: v for k, v in config.samples.items() if k not in TELL_THE_TIME}
+    calls = [Call(tool, arguments, True) for tool, arguments in samples.items()]
     if goal := next((goal for goal in config.goals if goal.writes and not goal.requires), None):
         first = {slot: values[0] for slot, values in config.slots.items()}
         calls += [Call(call.tool, fill(call.arguments, first)) for call in goal.calls]

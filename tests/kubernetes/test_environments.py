@@ -24,7 +24,7 @@ pytestmark = [
 
 
 def on(stage: Stage, warm: int = 0) -> SandboxesConfig:
-    settings = stage.settings(own_users=True, stream_cpus=1, warm=warm)
+    settings = stage.settings(stream_cpus=1, warm=warm)
     return SandboxesConfig(backend="kubernetes", kubernetes=settings)
 
 

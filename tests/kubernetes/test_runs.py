@@ -78,7 +78,7 @@ def test_synth_run_on_a_cluster_makes_the_same_rows_and_shows_what_it_took(
     which reports and the artifact tell of."""
     monkeypatch.chdir(tmp_path)
     run_pipeline(tmp_path / "here", CONFIG)
-    settings = stage.settings(own_users=True, stream_cpus=1)
+    settings = stage.settings(stream_cpus=1)
     (tmp_path / "run.toml").write_text(written(CONFIG, settings))
     if stage.double is not None:
         ours = {
