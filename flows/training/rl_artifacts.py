@@ -55,7 +55,11 @@ async def show_iterations(folder: Path) -> None:
     )
     await acreate_table_artifact(
         key="outcomes",
-        table=[{"outcome": one.reason, "samples": one.number} for one in samples_account(lines)],
+        table=[
+            {"outcome": one.reason, "samples": one.number}
+            for one in samples_account(lines)
+            if one.reason
+        ],
         description="Samples of the whole run by how they ended",
     )
 

@@ -11,7 +11,7 @@ from records.config import Config
 from records.digest import canonical_json
 from records.errors import ConfigError
 from records.files import make_folder
-from synth.gym.core.environment import GymEnvironment, GymEpisode, GymSplit, GymTask
+from synth.gym.core.environment import GymEnvironment, GymSplit, GymTask
 from synth.gym.files import EnvironmentFile, load_environment
 from synth.gym.instructions.environment import Instructions, InstructionsConfig
 from synth.gym.maths.puzzles import Puzzles, PuzzlesSettings
@@ -123,10 +123,6 @@ class Gym:
                 known[task.task_id] = family
             tasks += own
         return tasks
-
-    async def begin(self, task: GymTask, seed: int) -> GymEpisode:
-        """An episode of the task's own environment."""
-        return await self.environments[task.family].begin(task, seed)
 
     async def close(self) -> None:
         for environment in self.environments.values():

@@ -9,7 +9,7 @@ import pytest
 
 from flows.rl import check_rl_reads, rl
 from records.errors import ConfigError
-from tests.flows.prefect_api import artifacts, flow_runs, post
+from tests.flows.prefect_api import flow_runs, post
 from tests.trainer.rl.small_rl import rl_config
 from trainer.model.exchange import import_model
 from trainer.rl.settings import RLConfig
@@ -42,7 +42,9 @@ def test_a_run_is_seen_iteration_by_iteration_and_goes_on(
     tasks = post(prefect_url, "/task_runs/filter", flow_runs={"id": {"any_": [run["id"]]}})
     names = {task["name"] for task in tasks}
     assert names == {"measuring-the-start", "iteration-1", "iteration-2", "scoring-and-export"}
-    found = artifacts(prefect_url, run["id"])
+    asked = {"flow_run_id": {"any_": [run["id"]]}}
+    made = post(prefect_url, "/artifacts/filter", artifacts=asked)
+    found = {a["key"]: a for a in sorted(made, key=lambda a: a["created"])}
     assert found["progress"]["data"] == 100.0
     assert [row["iteration"] for row in json.loads(found["iterations"]["data"])] == [0, 1, 2]
     outcomes = json.loads(found["outcomes"]["data"])

@@ -175,7 +175,8 @@ def samples_account(lines: Sequence[MetricsLine]) -> list[AccountLine]:
         for name, value in line.items():
             if name.startswith("outcome/"):
                 outcomes[name.removeprefix("outcome/")] += value
-    return [
+    ended = [
         AccountLine("samples", number, "ended", outcome, "")
         for outcome, number in sorted(outcomes.items())
     ]
+    return [AccountLine("samples", outcomes.total(), "played", "", ""), *ended]

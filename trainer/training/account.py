@@ -26,7 +26,7 @@ MOST_NAMED = 3
 class AccountLine(NamedTuple):
     what: Literal["rows", "steps", "samples"]
     number: int
-    became: Literal["learnt from", "left out", "cut", "taken", "skipped", "ended"]
+    became: Literal["learnt from", "left out", "cut", "taken", "skipped", "played", "ended"]
     """Rows that were cut are among those that are learnt from or validate."""
     reason: str
     """One word to group by; empty for what was not passed over."""

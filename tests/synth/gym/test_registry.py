@@ -1,7 +1,8 @@
-"""Families by name: settings are checked, tasks are checked, and an episode finds its own."""
+"""Families by name: settings and tasks are checked."""
 
 import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from synth.gym.core.environment import GymTask, Reward
 from synth.gym.core.questions import Questions
 from synth.gym.maths.reasoning import ReasoningSettings
 from synth.gym.registry import FAMILIES, Gym, GymConfig
+from tests.trainer.played_dataset import make_dataset
 
 
 class Own(Questions):
@@ -44,7 +46,7 @@ def test_a_family_is_made_of_its_settings_and_plays_its_tasks() -> None:
 
     async def played() -> float:
         (first, _) = gym.tasks()
-        episode = await gym.begin(first, 0)
+        episode = await gym.environments[first.family].begin(first, 0)
         answer = {"role": "assistant", "content": f"<answer>{first.body['answer']}</answer>"}
         step = await episode.step(answer)
         await gym.close()
@@ -65,7 +67,7 @@ def test_settings_come_through_json_and_have_an_identity() -> None:
 @pytest.mark.parametrize(
     ("families", "words"),
     [
-        ({"sums": {}}, "there is no family 'sums'; there are maths, puzzles, reasoning"),
+        ({"sums": {}}, "there is no family 'sums'; there are instructions, maths, programs"),
         ({"reasoning": {"sed": 1}}, "reasoning: .*sed"),
         ({"maths": {}}, "maths: .*files"),
         (["reasoning"], "each with a table of settings"),
@@ -110,15 +112,13 @@ def test_two_families_cannot_have_tasks_of_one_id() -> None:
         Gym(families).tasks()
 
 
-def test_an_episode_is_begun_by_the_task_s_own_environment() -> None:
-    second = task(task_id="b", family="second")
-    gym = Gym([Own([task()]), Own([second], "second")])
-    episode = asyncio.run(gym.begin(second, 0))
-    assert episode.messages[-1]["content"] == "second?"
-
-
-def test_every_family_s_environment_is_called_as_it_is_listed() -> None:
-    settings: dict[str, Any] = {"maths": {"files": [{"path": "rows.jsonl"}]}}
+@pytest.mark.slow
+def test_every_family_s_environment_is_called_as_it_is_listed(tmp_path: Path) -> None:
+    dataset = make_dataset(tmp_path / "data", num_tasks=1)
+    settings: dict[str, Any] = {
+        "maths": {"files": [{"path": "rows.jsonl"}]},
+        "tool_use": {"dataset": str(dataset)},
+    }
     for name, family in FAMILIES.items():
-        made = family.make(family.settings.model_validate(settings.get(name, {})))
+        made = family.make(family.settings.model_validate(settings.get(name, {})), None)
         assert made.family == name
