@@ -142,7 +142,7 @@ class Measured:
             )  # fmt: skip
             self.took = plays.took
             plays.took["start of a sandbox"] = [await started() for _ in range(STARTS)]
-            begun, cpu, size, free = time.monotonic(), used(), memory(), available_mb()
+            begun, cpu, size = time.monotonic(), used(), memory()
 
             async def held() -> None:
                 took = time.monotonic() - begun
@@ -154,7 +154,6 @@ class Measured:
                         "containers": on_the_real_node(self._stage),
                         "client_cpu_ms_each": round(1000 * (used() - cpu) / len(cases), 1),
                         "client_kib_each": round((memory() - size) / len(cases) / 1024, 1),
-                        "machine_mb_each": round((free - available_mb()) / len(cases), 1),
                     }
 
             self.records = await plays.run(cases, held)
@@ -180,11 +179,6 @@ async def started() -> float:
     async with lease(SandboxTemplate()) as sandbox:
         await sandbox.exec(["true"])
         return time.monotonic() - begun
-
-
-def available_mb() -> float:
-    lines = Path("/proc/meminfo").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("MemAvailable"))
 
 
 def gone(stage: Stage, owner: str) -> dict[str, int]:
@@ -276,7 +270,6 @@ def table(here: Measured, there: Measured, equal: dict[str, Any], pods: dict[str
         ),
         ("processor of the client until held, each", f"{found['client_cpu_ms_each']} ms"),
         ("memory of the client, each", f"{found['client_kib_each']} KiB"),
-        ("memory of the machine, each", f"{found['machine_mb_each']} MB"),
         (
             "objects and containers left after",
             f"{found['objects_left']}, {found['containers_left']}",
