@@ -9,7 +9,7 @@ import pytest
 
 from flows.rl import check_rl_reads, rl
 from records.errors import ConfigError
-from tests.flows.prefect_api import flow_runs, post
+from tests.flows.prefect_api import post
 from tests.trainer.rl.small_rl import rl_config
 from trainer.model.exchange import import_model
 from trainer.rl.settings import RLConfig
@@ -38,7 +38,7 @@ def test_a_run_is_seen_iteration_by_iteration_and_goes_on(
     config = config_of(tmp_path)
     done = asyncio.run(rl(config))
     assert import_model(done.folder / "model").config.num_layers
-    run = flow_runs(prefect_url, f"rl-{config.out}")[f"rl-{config.out}"]
+    (run,) = post(prefect_url, "/flow_runs/filter", flows={"name": {"any_": ["rl"]}})
     tasks = post(prefect_url, "/task_runs/filter", flow_runs={"id": {"any_": [run["id"]]}})
     names = {task["name"] for task in tasks}
     assert names == {"measuring-the-start", "iteration-1", "iteration-2", "scoring-and-export"}
