@@ -11,7 +11,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 from pydantic.fields import FieldInfo
 
 from records.config import Config
@@ -130,6 +130,7 @@ def _words_of(annotation: Any) -> str:
         float: "number",
         str: "text",
         Any: "anything",
+        JsonValue: "anything",
     }
     return names[annotation]
 
@@ -158,7 +159,10 @@ def _plain(value: Any) -> Any:
 
 def sections() -> list[Section]:
     """In the order of the page. What several kinds of runs have alike stands once."""
+    from synth.gym.registry import FAMILIES
     from trainer.evaluation.scoring import ScoreConfig
+    from trainer.rl.loop import FREE as FREE_IN_RL
+    from trainer.rl.settings import RLConfig
     from trainer.training.run_folder import FREE
     from trainer.training.settings import TrainConfig
 
@@ -191,6 +195,23 @@ def sections() -> list[Section]:
             training,
         ),
         Section("Scoring", "`python -m trainer eval`.", scoring),
+        Section(
+            "Reinforcement learning",
+            "`python -m trainer rl`. A run is known by its folder, `out`: *yes* stands for what may "
+            "not change there. The families of `gym.families` follow, each with its settings.",
+            [
+                one._replace(in_id="no" if one.name in FREE_IN_RL else "yes")
+                for one in settings_of(RLConfig)
+            ],
+        ),
+        *(
+            Section(
+                f"Gym family {name}",
+                f"Under `gym.families.{name}`.",
+                [one._replace(in_id="yes") for one in settings_of(family.settings)],
+            )
+            for name, family in FAMILIES.items()
+        ),
     ]
 
 

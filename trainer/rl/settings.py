@@ -85,8 +85,9 @@ class RLConfig(Config):
     """What is measured."""
     top_p: float = Field(default=1.0, gt=0.0, le=1.0)
     """Only the likeliest tokens that make up this share are drawn from."""
-    answer_tokens: int = Field(default=256, ge=1)
-    """Tokens of one answer at most."""
+    answer_tokens: int = Field(default=1024, ge=1)
+    """Tokens of one answer at most. Best above `rollouts.token_budget`: an episode that ends by its
+    budget is learnt from as truncated, and an answer that runs to this limit is `endless`."""
     constrained: bool = False
     """Only answers that keep the template and call declared tools can be written."""
     slots: int = Field(default=32, ge=1, le=1024)
