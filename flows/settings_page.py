@@ -197,8 +197,8 @@ def sections() -> list[Section]:
         Section("Scoring", "`python -m trainer eval`.", scoring),
         Section(
             "Reinforcement learning",
-            "`python -m trainer rl`. A run is known by its folder, `out`: *yes* stands for what may "
-            "not change there. The families of `gym.families` follow, each with its settings.",
+            "`python -m trainer rl`. A run is known by its folder, `out`: *yes* stands for what "
+            "may not change there. The families of `gym.families` follow, each with its settings.",
             [
                 one._replace(in_id="no" if one.name in FREE_IN_RL else "yes")
                 for one in settings_of(RLConfig)
