@@ -12,15 +12,14 @@ _FIXED = (
     Plot("Samples without a reward", {"left_out": ""}),
     Plot("Groups without a signal", {"groups_equal": "equal rewards", "groups_alone": "alone"}),
     Plot(
-        "Tasks by difficulty",
+        "Tasks that were tried, by difficulty",
         {
             "tasks_too_hard": "too hard",
             "tasks_moderate": "moderate",
             "tasks_too_easy": "too easy",
-            "tasks_untried": "untried",
         },
     ),
-    Plot("Distance from the policy that drew, nats a token", {"kl_k1": "k1", "kl_k3": "k3"}),
+    Plot("KL from the policy that drew", {"kl_k1": "k1", "kl_k3": "k3"}),
     Plot("Entropy, nats a token", {"entropy": ""}),
     Plot("Share of tokens out of bounds", {"cut": ""}),
     Plot("Share of tokens that older weights drew", {"stale": ""}),
@@ -48,7 +47,7 @@ def plots_of(lines: Sequence[MetricsLine]) -> tuple[Plot, ...]:
                 {f"reward/{family}": "samples", f"validation/{family}": "validation"},
             ),
             Plot(
-                f"Share with the whole reward: {family}",
+                f"Successes: {family}",
                 {f"success/{family}": "samples", f"validation_success/{family}": "validation"},
             ),
         )
