@@ -43,7 +43,7 @@ def test_the_document_s_example_rewards_what_is_right_alone(tmp_path: Path) -> N
     gym = Gym.of(GymConfig(files=(file,)))
 
     async def value(task: GymTask, reply: str) -> float:
-        episode = await gym.begin(task, 0)
+        episode = await gym.environments[task.family].begin(task, 0)
         step = await episode.step({"role": "assistant", "content": reply})
         assert step.reward is not None
         assert episode.messages[-1]["content"] == reply
