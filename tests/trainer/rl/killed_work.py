@@ -32,7 +32,7 @@ class KilledAt(NamedTuple):
 
 
 PLACES = {
-    "playing": KilledAt(store.RolloutStore, "write_part", 4, done=True),
+    "playing": KilledAt(store.RolloutStore, "write_part", 3, done=True),
     "played": KilledAt(rl_run, "write_samples", 2, done=False),
     "learning": KilledAt(rl_run, "learn", 2, done=True),
     "sending": KilledAt(rl_run.RLRun, "_send", 2, done=True),
@@ -44,7 +44,9 @@ PLACES = {
 
 
 def config_of(folder: Path, out: str) -> RLConfig:
-    return rl_config(folder, out, iterations=2)
+    choice = {"tasks": 2, "band": {"k": 2}, "rest": 2}
+    test = {"every": 2, "tasks": 2, "heldout": False}
+    return rl_config(folder, out, iterations=2, choice=choice, test=test)
 
 
 def main(folder: Path) -> None:
