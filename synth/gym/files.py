@@ -5,18 +5,11 @@ are run, and none of a run that was started from the UI. What goes wrong in one 
 file's, with its line.
 """
 
-import hashlib
-import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
-from pydantic import Field, model_validator
-
-from records.config import Config
 from records.errors import ConfigError, ItemError, SynthError
-from synth.engine.user_code import fault_in
+from synth.engine.user_code import UserFile, fault_in
 from synth.gym.core.environment import GymEnvironment, GymEpisode, GymStep, GymTask
 from synth.llm.wire.request import Message
 
@@ -26,49 +19,17 @@ FAILED = "environment_raised"
 _NEEDED = ("tasks", "begin", "close")
 
 
-class EnvironmentFile(Config):
-    """In a config file just the path."""
+class EnvironmentFile(UserFile):
+    """A file that defines `ENVIRONMENT`."""
 
-    NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"path"})
-
-    path: str
-    """Of a Python file that defines `ENVIRONMENT`."""
-    sha256: str = Field(pattern="^[0-9a-f]{64}$")
-    """Of its content when the run was configured. A run is never resumed with another one."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _as_it_is(cls, given: Any) -> Any:
-        path = given.get("path") if isinstance(given, Mapping) else given
-        if not isinstance(path, str) or not path.endswith(".py"):
-            raise ValueError("an environment is the path of a Python file, such as my_sums.py")
-        try:
-            found = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-        except OSError as error:
-            raise ValueError(f"{path} cannot be read: {error.strerror}") from error
-        if isinstance(given, Mapping) and given.get("sha256", found) != found:
-            raise ValueError(
-                f"{path} was edited since; put back what it was, or make a run of its own with the "
-                "edited one"
-            )
-        return {"path": path, "sha256": found}
+    WHAT = "an environment"
+    EXAMPLE = "my_sums.py"
 
 
 def load_environment(file: EnvironmentFile) -> GymEnvironment:
     """Run the file and take its `ENVIRONMENT`, whose faults are told as the file's: ConfigError for
     those of its tasks, ItemError for those of one episode, which costs no other."""
-    path = file.path
-    source = Path(path).read_bytes()
-    if hashlib.sha256(source).hexdigest() != file.sha256:
-        raise ConfigError(f"{path} was edited after the run was configured; start the run again")
-    module = ModuleType(f"synth_environment_{file.sha256[:16]}")
-    module.__file__ = path
-    sys.modules[module.__name__] = module  # where pydantic and dataclasses look names up
-    try:
-        exec(compile(source, path, "exec"), module.__dict__)
-    except Exception as error:
-        raise ConfigError(f"{path} cannot be loaded: {fault_in(path, error)}") from error
-    environment = module.__dict__.get("ENVIRONMENT")
+    path, environment = file.path, file.run().get("ENVIRONMENT")
     family = getattr(environment, "family", None)
     lacking = [name for name in _NEEDED if not callable(getattr(environment, name, None))]
     if environment is None or isinstance(environment, type) or lacking:

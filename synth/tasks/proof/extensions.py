@@ -5,20 +5,13 @@ that the process may do, so only files that the user has named are run, and none
 started from the UI. The digest of its content is part of every id that it has a say in.
 """
 
-import hashlib
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
-from types import ModuleType
-from typing import Any, ClassVar
+from typing import Any
 
-from pydantic import Field, model_validator
-
-from records.config import Config
 from records.errors import ConfigError
-from synth.engine.user_code import fault_in
+from synth.engine.user_code import UserFile, fault_in
 from synth.rubrics.built_in import BUILT_IN, Episode, Kind, Kinds, Verdict
 from synth.rubrics.criteria import Criterion
 from synth.tasks.goals.goals import Draft
@@ -38,32 +31,11 @@ class Extension:
     kept only if its reference plan passes them. A function of its argument alone."""
 
 
-class ExtensionFile(Config):
-    """In a config file just the path."""
+class ExtensionFile(UserFile):
+    """A file that defines `EXTENSION`."""
 
-    NOT_IDENTITY: ClassVar[frozenset[str]] = frozenset({"path"})
-
-    path: str
-    """Of a Python file that defines `EXTENSION`."""
-    sha256: str = Field(pattern="^[0-9a-f]{64}$")
-    """Of its content when the run was configured. A run is never resumed with another one."""
-
-    @model_validator(mode="before")
-    @classmethod
-    def _as_it_is(cls, given: Any) -> Any:
-        path = given if isinstance(given, str) else (given or {}).get("path")
-        if not isinstance(path, str) or not path.endswith(".py"):
-            raise ValueError("an extension is the path of a Python file, such as my_kinds.py")
-        try:
-            found = hashlib.sha256(Path(path).read_bytes()).hexdigest()
-        except OSError as error:
-            raise ValueError(f"{path} cannot be read: {error.strerror}") from error
-        if isinstance(given, dict) and given.get("sha256", found) != found:
-            raise ValueError(
-                f"{path} was edited since; put back what it was, or make a run of its own with the "
-                "edited one (`synth run`)"
-            )
-        return {"path": path, "sha256": found}
+    WHAT = "an extension"
+    EXAMPLE = "my_kinds.py"
 
 
 @dataclass(frozen=True)
@@ -108,7 +80,7 @@ def load_extensions(files: Iterable[ExtensionFile]) -> Extensions:
     files = tuple(files)
     if not files:
         return NO_EXTENSIONS
-    loaded = [(file.path, _load(file.path, file.sha256)) for file in files]
+    loaded = [(file.path, _load(file)) for file in files]
     digests = tuple(file.sha256[:16] for file in files)
     kinds = BUILT_IN
     for (path, extension), own in zip(loaded, digests, strict=True):
@@ -121,18 +93,8 @@ def load_extensions(files: Iterable[ExtensionFile]) -> Extensions:
 
 
 @cache
-def _load(path: str, sha256: str) -> Extension:
-    source = Path(path).read_bytes()
-    if hashlib.sha256(source).hexdigest() != sha256:
-        raise ConfigError(f"{path} was edited after the run was configured; start the run again")
-    module = ModuleType(f"synth_extension_{sha256[:16]}")
-    module.__file__ = path
-    sys.modules[module.__name__] = module  # where pydantic and dataclasses look names up
-    try:
-        exec(compile(source, path, "exec"), module.__dict__)
-    except Exception as error:
-        raise ConfigError(f"{path} cannot be loaded: {fault_in(path, error)}") from error
-    extension = module.__dict__.get("EXTENSION")
+def _load(file: ExtensionFile) -> Extension:
+    path, extension = file.path, file.run().get("EXTENSION")
     if not isinstance(extension, Extension):
         raise ConfigError(
             f"{path} must define EXTENSION = Extension(kinds=[...], criteria=...), of "
