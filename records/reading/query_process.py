@@ -7,16 +7,14 @@ on.
 """
 
 import contextlib
-import os
 import resource
 import signal
-import subprocess
 import sys
-import weakref
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from records.errors import ConfigError, SynthError
+from records.piped_process import PipedProcess
 from records.reading.query import LockedViews, QueryResult, stopped_query
 from records.store.dataset import Dataset
 
@@ -29,21 +27,25 @@ START_S = 120.0
 PROCESS_BYTES = 3 * 2**30
 """Of memory, for all that the process does: the program, DuckDB, an answer's rows."""
 
-_COMMAND = "from records.reading.query_process import main; main()"
-
 
 class QueryProcess:
     """One query at a time. The process starts with the first, and again after one that ended it; it
     ends with this object."""
 
     def __init__(self, root: Path, *, memory: str) -> None:
-        self._root, self._memory = root, memory
-        self._started: tuple[Connection, weakref.finalize] | None = None
+        self._process = PipedProcess(
+            "records.reading.query_process", [f"{root}", memory], start_s=START_S
+        )
 
     def run(self, query: str, *, most_rows: int, timeout_s: float) -> QueryResult:
         """As `LockedViews.run`, over the newest commit; ConfigError, too, for a query that takes
         more memory than there is for it."""
-        channel = self._channel()
+        try:
+            channel = self._process.channel()
+        except EOFError as error:
+            raise ConfigError(
+                "no process began that answers queries; the terminal may say why"
+            ) from error
         try:
             channel.send((query, most_rows, timeout_s))
             answer = channel.recv() if channel.poll(timeout_s + GRACE_S) else None
@@ -62,47 +64,7 @@ class QueryProcess:
 
     def close(self) -> None:
         """End the process, if there is one."""
-        if self._started is not None:
-            self._started[1]()
-        self._started = None
-
-    def _channel(self) -> Connection:
-        if self._started is not None:
-            return self._started[0]
-        ours, theirs = Pipe()
-        here = str(Path(__file__).resolve().parents[2])
-        path = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
-        with theirs:
-            process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-c",
-                    _COMMAND,
-                    f"{theirs.fileno()}",
-                    f"{self._root}",
-                    self._memory,
-                ],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                env=os.environ | {"PYTHONPATH": path},
-            )
-        self._started = ours, weakref.finalize(self, _end, process, ours)
-        try:
-            if not ours.poll(START_S):
-                raise EOFError
-            ours.recv()
-        except EOFError as error:
-            self.close()
-            raise ConfigError(
-                "no process began that answers queries; the terminal may say why"
-            ) from error
-        return ours
-
-
-def _end(process: subprocess.Popen[bytes], channel: Connection) -> None:
-    channel.close()
-    process.kill()
-    process.wait()
+        self._process.close()
 
 
 def main() -> None:

@@ -1,17 +1,12 @@
 """Whoever computes what may hang or grow, in a process beside this one (`worker.py`)."""
 
 import json
-import os
-import subprocess
-import sys
 import threading
-import weakref
 from collections.abc import Mapping
-from multiprocessing.connection import Connection, Pipe
-from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from records.errors import ConfigError, TransientError
+from records.piped_process import PipedProcess
 
 CHECK_CPU_S = 2.0
 """Of CPU time for one answer: ours. A comparison takes milliseconds, a hard one some tenths."""
@@ -24,9 +19,6 @@ START_S = 180.0
 
 WALL_PER_CPU = 60.0
 """Seconds of the wall's clock for a second of CPU time before the process is given up."""
-
-_COMMAND = "from synth.gym.maths.worker import main; main()"
-
 
 CheckFault = Literal["not_prepared", "cpu", "memory", "died", "raised"]
 """Why nothing was computed: the library is missing or refuses the settings, or, for a reason that
@@ -46,7 +38,16 @@ class Checker:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._started: tuple[Connection, weakref.finalize] | None = None
+        self._process = PipedProcess(
+            "synth.gym.maths.worker",
+            start_s=START_S,
+            env={
+                # puzzles are drawn over sets of words in places, whose order hangs on this
+                "PYTHONHASHSEED": "0",
+                "OPENBLAS_NUM_THREADS": "1",
+                "OMP_NUM_THREADS": "1",
+            },
+        )
 
     def compute(
         self, module: Literal["maths", "puzzles"], arguments: Mapping[str, Any], *, cpu_s: float
@@ -59,14 +60,19 @@ class Checker:
             **{"cpu_s": cpu_s, "wall_s": wall_s},
         }
         with self._lock:
-            channel = self._channel()
+            try:
+                channel = self._process.channel()
+            except EOFError as error:
+                raise TransientError(
+                    "no process began that checks answers; the terminal may say why"
+                ) from error
             try:
                 channel.send_bytes(json.dumps(request).encode())
                 if not channel.poll(wall_s + START_S):
                     raise TimeoutError
                 answer = json.loads(channel.recv_bytes())
             except (EOFError, OSError, TimeoutError) as error:
-                self._end()
+                self._process.close()
                 raise TransientError(
                     "the process that checks answers ended or is stuck; it starts again with the "
                     "next answer"
@@ -86,47 +92,4 @@ class Checker:
     def close(self) -> None:
         """End the process, if there is one. A later request starts another."""
         with self._lock:
-            self._end()
-
-    def _end(self) -> None:
-        if self._started is not None:
-            self._started[1]()
-        self._started = None
-
-    def _channel(self) -> Connection:
-        if self._started is not None:
-            return self._started[0]
-        ours, theirs = Pipe()
-        here = str(Path(__file__).resolve().parents[3])
-        path = os.pathsep.join(filter(None, [here, os.environ.get("PYTHONPATH")]))
-        own = {
-            "PYTHONPATH": path,
-            # Puzzles are drawn over sets of words in places, whose order hangs on this.
-            "PYTHONHASHSEED": "0",
-            "OPENBLAS_NUM_THREADS": "1",
-            "OMP_NUM_THREADS": "1",
-        }
-        with theirs:
-            process = subprocess.Popen(
-                [sys.executable, "-c", _COMMAND, f"{theirs.fileno()}"],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                env=os.environ | own,
-            )
-        self._started = ours, weakref.finalize(self, _stop, process, ours)
-        try:
-            if not ours.poll(START_S):
-                raise EOFError
-            ours.recv_bytes()
-        except (EOFError, OSError) as error:
-            self._end()
-            raise TransientError(
-                "no process began that checks answers; the terminal may say why"
-            ) from error
-        return ours
-
-
-def _stop(process: subprocess.Popen[bytes], channel: Connection) -> None:
-    channel.close()
-    process.kill()
-    process.wait()
+            self._process.close()

@@ -80,7 +80,7 @@ def load_extensions(files: Iterable[ExtensionFile]) -> Extensions:
     files = tuple(files)
     if not files:
         return NO_EXTENSIONS
-    loaded = [(file.path, _load(file)) for file in files]
+    loaded = [(file.path, _load(file.path, file.sha256)) for file in files]
     digests = tuple(file.sha256[:16] for file in files)
     kinds = BUILT_IN
     for (path, extension), own in zip(loaded, digests, strict=True):
@@ -93,8 +93,8 @@ def load_extensions(files: Iterable[ExtensionFile]) -> Extensions:
 
 
 @cache
-def _load(file: ExtensionFile) -> Extension:
-    path, extension = file.path, file.run().get("EXTENSION")
+def _load(path: str, sha256: str) -> Extension:
+    extension = ExtensionFile.model_construct(path=path, sha256=sha256).run().get("EXTENSION")
     if not isinstance(extension, Extension):
         raise ConfigError(
             f"{path} must define EXTENSION = Extension(kinds=[...], criteria=...), of "

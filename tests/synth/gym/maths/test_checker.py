@@ -101,8 +101,8 @@ def test_a_library_that_is_missing_is_no_answer_s_fault(
 
 def test_a_process_that_is_killed_is_no_answer_and_starts_again(checker: Checker) -> None:
     assert same(checker, "2", "2") == (True, None)
-    assert checker._started is not None
-    process = checker._started[1].peek()[2][0]  # type: ignore[index]
+    assert checker._process._started is not None
+    process = checker._process._started[1].peek()[2][0]  # type: ignore[index]
     os.kill(process.pid, signal.SIGKILL)
     with pytest.raises(TransientError, match="starts again"):
         same(checker, "2", "2")
@@ -123,8 +123,8 @@ def test_requests_of_many_episodes_are_answered_each_with_its_own(checker: Check
 def test_closing_ends_the_process_and_may_be_done_twice() -> None:
     made = Checker()
     assert same(made, "2", "2") == (True, None)
-    assert made._started is not None
-    process = made._started[1].peek()[2][0]  # type: ignore[index]
+    assert made._process._started is not None
+    process = made._process._started[1].peek()[2][0]  # type: ignore[index]
     made.close()
     made.close()
     assert process.poll() is not None
