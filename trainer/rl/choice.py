@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from records.errors import ConfigError
 from records.seeds import seed_of
 from synth.gym.core.environment import GymTask
-from synth.gym.coverage import drawn, weights
+from synth.gym.coverage import coverage, coverage_table, drawn, weights
 from synth.gym.difficulty import Banded, in_band
 from trainer.rl.rollouts.samples import Group
 from trainer.rl.settings import ChoiceSettings
@@ -75,6 +75,12 @@ class TaskChoice:
             moderate=len(band.kept),
             too_easy=len(band.too_easy),
         )
+
+    def coverage(self) -> str:
+        """What the tasks are about, how far rare tags are raised, and what was played so far, as a
+        Markdown table."""
+        rows = coverage(self._tasks, self._weights, self._settings.coverage, list(self.tried))
+        return coverage_table(rows)
 
     def to_json(self) -> dict[str, Any]:
         """For `restore`."""

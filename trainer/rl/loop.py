@@ -3,7 +3,8 @@ checkpoint.
 
 The folder of a run holds `config.json`, `rollouts/` (what a run goes on from), `samples/` and
 `tests/` (what was played, for reading), `gym/` (what environments keep), `checkpoints/`,
-`metrics.jsonl`, `tensorboard/`, `curves.html` and at a good end `scores.json` and `model/`.
+`metrics.jsonl`, `tensorboard/`, `curves.html`, `coverage.md` and at a good end `scores.json` and
+`model/`.
 """
 
 import asyncio
@@ -42,7 +43,7 @@ from trainer.training.run_folder import (
 
 log = logging.getLogger(__name__)
 
-GYM, SCORES = "gym", "scores.json"
+GYM, SCORES, COVERAGE = "gym", "scores.json", "coverage.md"
 
 FREE = {
     "out", "device", "iterations", "keep", "checkpoint_every", "max_bad_steps", "test.heldout",
@@ -87,6 +88,7 @@ async def opened_run(config: RLConfig) -> AsyncIterator[RLRun]:
                 yield run
         finally:
             await run.close()
+            write_atomic(config.folder / COVERAGE, f"{run.choice.coverage()}\n".encode())
             draw(config)  # what a run was like that stopped is what somebody wants to see
 
 

@@ -50,6 +50,7 @@ def test_a_run_leaves_samples_scores_curves_and_a_model(tmp_path: Path) -> None:
     scores = json.loads((done.folder / "scores.json").read_text())
     assert [one["family"] for one in scores["after"]] == ["digits"]
     assert scores["after"][0]["tasks"] == 2
+    assert "| kind | digits | 12 | 100.0% |" in (done.folder / "coverage.md").read_text()
     assert "Mean reward" in (done.folder / "curves.html").read_text()
 
 
