@@ -23,6 +23,7 @@ from synth.gym.core.environment import (
     checked,
 )
 from synth.gym.core.questions import Questions
+from synth.gym.files import unguarded
 from synth.llm.wire.request import Message
 from trainer.data.chat import AssistantAnswer
 from trainer.data.tokenizer import Tokenizer
@@ -325,7 +326,8 @@ class OpenEpisode:
             ) from error
 
     async def _call(self, call: EnvironmentCall[T], what: str) -> T:
-        if isinstance(self._environment, Questions):  # they compute, and so would keep all waiting
+        if isinstance(unguarded(self._environment), Questions):
+            # they compute, and so would keep all waiting
             call = in_own_thread(call)
         settings, began = self._settings, time.monotonic()
         what = f"{what} of a task of {self._paused.task.family}"
