@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -125,8 +126,10 @@ class Gym:
         return tasks
 
     async def close(self) -> None:
-        for environment in self.environments.values():
-            await environment.close()
+        """All of them, whatever one of them raises."""
+        async with AsyncExitStack() as stack:
+            for environment in self.environments.values():
+                stack.push_async_callback(environment.close)
 
 
 def _problem_with(task: GymTask, family: str) -> str | None:

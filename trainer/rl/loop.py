@@ -51,7 +51,8 @@ FREE = {
 }  # fmt: skip
 """What a run may change on its way."""
 
-BEFORE_CONFIG = {LOCK}
+BEFORE_CONFIG = {LOCK, GYM, TOKENS}
+"""What a run has written that was killed, or refused, before its settings are."""
 
 OnIteration = Callable[[MetricsLine], None]
 
@@ -80,19 +81,23 @@ async def opened_run(config: RLConfig) -> AsyncIterator[RLRun]:
     curves are drawn."""
     with held(config.folder):
         refuse_another_run(config, free=FREE, before=BEFORE_CONFIG)
-        run = _opened(config)
-        write_settings(config)
+        gym = Gym.of(config.gym, config.folder / GYM)
         try:
-            with Metrics(config.folder, from_step=run.measured) as metrics:
-                run.metrics = metrics
-                yield run
+            run = _opened(config, gym)
+            write_settings(config)
+            try:
+                with Metrics(config.folder, from_step=run.measured) as metrics:
+                    run.metrics = metrics
+                    yield run
+            finally:
+                await run.close()
+                write_atomic(config.folder / COVERAGE, f"{run.choice.coverage()}\n".encode())
+                draw(config)  # what a run was like that stopped is what somebody wants to see
         finally:
-            await run.close()
-            write_atomic(config.folder / COVERAGE, f"{run.choice.coverage()}\n".encode())
-            draw(config)  # what a run was like that stopped is what somebody wants to see
+            await gym.close()
 
 
-def _opened(config: RLConfig) -> RLRun:
+def _opened(config: RLConfig, gym: Gym) -> RLRun:
     device, start = device_of(config.device), model_folder(Path(config.start_from))
     chat = format_of(Path(config.start_from))
     policy = ModelPolicy(
@@ -113,7 +118,7 @@ def _opened(config: RLConfig) -> RLRun:
         config,
         model,
         policy,
-        Gym.of(config.gym, config.folder / GYM),
+        gym,
         RLStepper.of(model, config.learning, reference),
         _good(config, policy.tokenizer, chat),
         chat,

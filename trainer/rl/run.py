@@ -219,9 +219,9 @@ class RLRun:
         )
 
     async def close(self) -> None:
-        """Close what is open; what is paused lies in the folder."""
+        """Close the episodes that are paused; how they go on lies in the folder. The gym is closed
+        by whoever made it."""
         await self.rollouts.close()
-        await self._gym.close()
 
     @property
     def _checkpoints(self) -> Path:
@@ -256,6 +256,7 @@ class RLRun:
         tasks = chosen_tasks(self.tasks, split, config.test.tasks)
         if not tasks:
             return []
+        await self.rollouts.close()  # what paused holds servers and sandboxes, and comes back
         return await play_test(
             *(self.policy, list(self._gym.environments.values()), tasks),
             *(config.test, config.rollouts, config.test_sampling),

@@ -1,5 +1,6 @@
 """Whole runs: what they leave, that they learn, and that a kill anywhere changes nothing."""
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -12,10 +13,11 @@ import torch
 
 from records.errors import ConfigError
 from tests.trainer.rl.killed_work import PLACES
-from tests.trainer.rl.small_rl import rl_config
+from tests.trainer.rl.small_rl import ENVIRONMENT, rl_config
 from trainer.model.exchange import import_model
 from trainer.rl.lines import OF_CLOCK
-from trainer.rl.loop import reinforce
+from trainer.rl.loop import opened_run, reinforce
+from trainer.rl.settings import RLConfig
 from trainer.training.metrics import MetricsLine, read_metrics
 
 ROOT = Path(__file__).parents[3]
@@ -76,6 +78,26 @@ def test_another_run_of_the_folder_is_refused(tmp_path: Path) -> None:
     reinforce(rl_config(tmp_path, iterations=1))
     with pytest.raises(ConfigError, match=r"seed: 0 there, 1 here"):
         reinforce(rl_config(tmp_path, iterations=1, seed=1))
+
+
+def test_a_run_that_could_not_begin_closes_its_gym_and_leaves_its_folder_to_the_next(
+    tmp_path: Path,
+) -> None:
+    closed = tmp_path / "closed"
+    text = ENVIRONMENT.replace('["train"] * 6', '["heldout"] * 6').replace(
+        "ENVIRONMENT =",
+        f"    async def close(self):\n        open({str(closed)!r}, 'w')\n\n\nENVIRONMENT =",
+    )
+    (tmp_path / "none.py").write_text(text)
+
+    async def opened(config: RLConfig) -> int:
+        async with opened_run(config) as run:
+            return len(run.tasks)
+
+    with pytest.raises(ConfigError, match="no task to learn from"):
+        asyncio.run(opened(rl_config(tmp_path, gym={"files": [str(tmp_path / "none.py")]})))
+    assert closed.exists()
+    assert asyncio.run(opened(rl_config(tmp_path))) == 16
 
 
 @pytest.mark.parametrize(
