@@ -109,9 +109,12 @@ class OpenEpisode:
         meter: EnvironmentMeter,
         *,
         iteration: int,
+        seed: int,
     ) -> None:
+        """`seed`: of the run."""
         self.key = paused.key
-        self.seed = seed_of(f"{paused.task.task_id}-{paused.begun}-{paused.number}", "rollout")
+        item = f"{paused.task.task_id}-{paused.begun}-{paused.number}"
+        self.seed = seed_of(item, "rollout", seed)
         self.tokens = paused.tokens
         self._paused = paused
         self._actions = list(paused.actions)
