@@ -245,7 +245,8 @@ class OpenEpisode:
                     "environment_error", f"it ended with neither reward nor reason: {step.reward!r}"
                 )
             try:
-                return self._ended(cut or "completed", checked(step.reward))
+                ended = cut or ("truncated" if step.truncated else "completed")
+                return self._ended(ended, checked(step.reward))
             except RewardError as error:
                 raise no_reward(error) from error
         if cut is not None:

@@ -225,6 +225,18 @@ def test_a_cut_answer_is_played_and_keeps_what_it_is_worth(tmp_path: Path) -> No
         assert sample.tokens[0].drawn[-1] is False  # the end token, which it did not draw
 
 
+def test_an_episode_that_its_environment_cut_is_truncated_and_keeps_its_reward(
+    folders: list[Path], tmp_path: Path
+) -> None:
+    policy = policy_of(folders[0], Sampling(temperature=1.0, max_tokens=200))
+    tasks = tasks_of("errands", 2, turns=2, cuts=True)
+    [groups], _ = play(policy, settings_of(silent_answers=9), tmp_path, tasks)
+    for sample in samples_of(groups):
+        assert (sample.outcome, sample.truncated) == ("truncated", True)
+        assert sample.reward is not None
+        assert sample.reward.parts == {"words": 1.0}
+
+
 def test_a_conversation_that_outgrows_its_slot_is_truncated(
     folders: list[Path], tmp_path: Path
 ) -> None:
