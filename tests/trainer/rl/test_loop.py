@@ -4,6 +4,8 @@ import asyncio
 import json
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,10 @@ import pytest
 import torch
 
 from records.errors import ConfigError
+from sandboxes.lending.leases import HERE, SandboxPlace, leasing_from, place_in_use
+from sandboxes.lending.places import SandboxesConfig
+from sandboxes.local.backend import LocalBackend
+from synth.gym.programs.programs import Programs
 from tests.trainer.rl.killed_work import PLACES
 from tests.trainer.rl.small_rl import ENVIRONMENT, rl_config
 from trainer.model.exchange import import_model
@@ -98,6 +104,36 @@ def test_a_run_that_could_not_begin_closes_its_gym_and_leaves_its_folder_to_the_
         asyncio.run(opened(rl_config(tmp_path, gym={"files": [str(tmp_path / "none.py")]})))
     assert closed.exists()
     assert asyncio.run(opened(rl_config(tmp_path))) == 16
+
+
+def test_sandboxes_are_leased_from_where_the_run_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Elsewhere(LocalBackend):
+        name = "elsewhere"
+
+    @asynccontextmanager
+    async def on_a_cluster(_: SandboxesConfig) -> AsyncIterator[None]:
+        with leasing_from(SandboxPlace(Elsewhere())):
+            yield
+
+    asked: list[str] = []
+    monkeypatch.setattr(SandboxesConfig, "in_use", on_a_cluster)
+    programs = "synth.gym.programs.programs.available"
+    monkeypatch.setattr(programs, lambda: asked.append(place_in_use().backend.name))
+
+    async def live(cluster: dict[str, Any]) -> int | None:
+        config = rl_config(tmp_path, gym={"families": {"programs": {}}}, sandboxes=cluster)
+        async with opened_run(config) as run:
+            environment = run._gym.environments["programs"]
+            assert isinstance(environment, Programs)
+            return environment.settings.live
+
+    assert asyncio.run(live({"backend": "kubernetes"})) == 8  # as many as are in flight
+    # where they are may change on the way
+    assert asyncio.run(live({"backend": "kubernetes", "live": 3})) == 3
+    assert asked == ["elsewhere"] * 2
+    assert place_in_use() is HERE
 
 
 @pytest.mark.parametrize(
