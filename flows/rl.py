@@ -16,7 +16,7 @@ from flows.runtime.data_root import check_addresses, check_paths
 from flows.runtime.joined_run import send_logs_to_ui
 from flows.runtime.ownership import claim_this_flow_run
 from flows.training.rl_artifacts import show_iterations, show_samples, summary_of
-from flows.training.training_artifacts import Curves
+from flows.training.training_artifacts import Curves, tried
 from records.errors import ConfigError
 from records.sources.stored_files import is_remote
 from synth.gym.instructions.environment import InstructionsConfig
@@ -48,11 +48,13 @@ async def rl(config: RLConfig) -> Reinforced:
         while not run.ended:
             await iteration(run, run.done + 1)
             words = f"iteration {run.done:,} of {config.iterations:,}"
-            await aupdate_progress_artifact(progress, 100.0 * run.done / config.iterations, words)
-            await curves.draw()
-            await show_iterations(config.folder)
-            await show_samples(config.folder, run.done - 1)
+            share = 100.0 * run.done / config.iterations
+            await tried(aupdate_progress_artifact(progress, share, words))
+            await tried(curves.draw())
+            await tried(show_iterations(config.folder))
+            await tried(show_samples(config.folder, run.done - 1))
         done = await scoring_and_export(run)
+    await tried(aupdate_progress_artifact(progress, 100.0, done.words))
     await acreate_markdown_artifact(
         key="trained-model",
         markdown=summary_of(done),

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -88,13 +89,17 @@ class Gym:
         }
 
     @classmethod
-    def of(cls, config: GymConfig, folder: Path | None = None) -> "Gym":
+    def of(cls, config: GymConfig, folder: Path | None = None, *, live: int | None = None) -> "Gym":
         """`folder`: where environments keep what is to outlive a run that is killed, such as what
-        simulated users said. ConfigError for a file that is no environment, for settings that an
-        environment refuses, and where there is none at all."""
+        simulated users said. `live`: sandboxes of each environment at once whose settings do not
+        say it themselves; None: what this machine holds. ConfigError for a file that is no
+        environment, for settings that an environment refuses, and where there is none at all."""
         if folder is not None:
             make_folder(folder)
-        environments = [FAMILIES[name].make(own, folder) for name, own in config.families.items()]
+        environments = [
+            FAMILIES[name].make(_with_live(own, live), folder)
+            for name, own in config.families.items()
+        ]
         environments += [load_environment(file) for file in config.files]
         if not environments:
             raise ConfigError(
@@ -125,8 +130,15 @@ class Gym:
         return tasks
 
     async def close(self) -> None:
-        for environment in self.environments.values():
-            await environment.close()
+        """All of them, whatever one of them raises."""
+        async with AsyncExitStack() as stack:
+            for environment in self.environments.values():
+                stack.push_async_callback(environment.close)
+
+
+def _with_live(settings: Config, live: int | None) -> Config:
+    says_none = isinstance(settings, ToolUseSettings | ProgramSettings) and settings.live is None
+    return settings.model_copy(update={"live": live}) if says_none else settings
 
 
 def _problem_with(task: GymTask, family: str) -> str | None:

@@ -55,6 +55,10 @@ def test_a_run_is_seen_iteration_by_iteration_and_goes_on(
     assert summary.startswith("**2 iterations")
     assert "| reasoning | 2 |" in summary
 
+    async def fails(folder: Path) -> None:
+        raise OSError("the UI's server is down")
+
+    monkeypatch.setattr("flows.rl.show_iterations", fails)  # what is learnt is not lost for it
     more = asyncio.run(rl(config_of(tmp_path, iterations=3)))
     assert (more.begun, more.iterations) == (2, 3)
 

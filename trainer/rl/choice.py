@@ -21,7 +21,7 @@ class TriedTask(NamedTuple):
     iteration: int
     """For which it was asked."""
     rewards: list[float]
-    """Of its samples, but for those that have none."""
+    """What its samples were worth, but for those that were lost."""
 
 
 class Difficulties(NamedTuple):
@@ -62,7 +62,7 @@ class TaskChoice:
     def note(self, groups: Iterable[Group]) -> None:
         """Keep what the samples of a task came to; nothing of one whose samples were all lost."""
         for group in groups:
-            rewards = [float(s.reward.value) for s in group.samples if s.reward is not None]
+            rewards = [worth for sample in group.samples if (worth := sample.worth) is not None]
             if rewards:
                 self.tried[group.task.task_id] = TriedTask(group.begun, rewards)
 

@@ -12,7 +12,7 @@ from trainer.rl.learning import RewardedSamples
 from trainer.rl.objective.stepper import LearntStep
 from trainer.rl.rollouts.figures import PhaseFigures
 from trainer.rl.rollouts.samples import Group
-from trainer.rl.testing import scores_of, worth_of
+from trainer.rl.testing import scores_of
 from trainer.training.metrics import MetricsLine
 
 OF_CLOCK = (
@@ -57,7 +57,7 @@ def line_of(
         "lr": lr,
         "groups": len(groups),
         "samples": len(samples),
-        "reward": _mean([value for s in samples if (value := worth_of(s)) is not None]),
+        "reward": _mean([value for s in samples if (value := s.worth) is not None]),
         "turns": _mean([float(s.turns) for s in samples if not s.lost]),
         "drawn": _mean([float(s.drawn) for s in samples if not s.lost]),
         "truncated": _mean([float(s.truncated) for s in samples if not s.lost]),

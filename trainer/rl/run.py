@@ -106,7 +106,7 @@ class RLRun:
         self.tasks = gym.tasks()
         self.choice = TaskChoice(self.tasks, config.choice, seed=config.seed)
         played, folder = gym.environments.values(), config.folder / ROLLOUTS
-        self.rollouts = Rollouts(policy, played, config.rollouts, folder)
+        self.rollouts = Rollouts(policy, played, config.rollouts, folder, seed=config.seed)
         self._weights = LocalWeights(policy)
         self.done, self.steps, self.drawn = 0, 0, 0
         """Iterations, steps of the optimiser, tokens that were learnt from."""
@@ -219,9 +219,9 @@ class RLRun:
         )
 
     async def close(self) -> None:
-        """Close what is open; what is paused lies in the folder."""
+        """Close the episodes that are paused; how they go on lies in the folder. The gym is closed
+        by whoever made it."""
         await self.rollouts.close()
-        await self._gym.close()
 
     @property
     def _checkpoints(self) -> Path:
@@ -245,7 +245,8 @@ class RLRun:
         scores = await self._test("validation", f"validation-{self.done:06d}")
         reward = mean_reward(scores)
         if reward is None:
-            log.warning("validation after %d iterations: no task has a reward", self.done)
+            lost = ", ".join(one.family for one in scores if not one.episodes) or "any family"
+            log.warning("validation after %d iterations: no episode of %s", self.done, lost)
         elif self.best is None or reward > self.best.reward:
             self.best = BestIteration(self.done, reward)
         return scores
@@ -256,6 +257,7 @@ class RLRun:
         tasks = chosen_tasks(self.tasks, split, config.test.tasks)
         if not tasks:
             return []
+        await self.rollouts.close()  # what paused holds servers and sandboxes, and comes back
         return await play_test(
             *(self.policy, list(self._gym.environments.values()), tasks),
             *(config.test, config.rollouts, config.test_sampling),

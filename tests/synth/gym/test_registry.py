@@ -101,6 +101,21 @@ def test_tasks_that_are_refused(tasks: list[GymTask], words: str) -> None:
         Gym([Own(tasks)]).tasks()
 
 
+def test_all_environments_are_closed_though_one_of_them_cannot_be() -> None:
+    closed: list[str] = []
+
+    class Closed(Own):
+        async def close(self) -> None:
+            closed.append(self.family)
+            if self.family == "second":
+                raise OSError("it does not end")
+
+    gym = Gym([Closed([], name) for name in ("first", "second", "third")])
+    with pytest.raises(OSError, match="it does not end"):
+        asyncio.run(gym.close())
+    assert sorted(closed) == ["first", "second", "third"]
+
+
 def test_two_environments_cannot_have_one_name() -> None:
     with pytest.raises(ConfigError, match="several environments are called own"):
         Gym([Own([task()]), Own([task()])])

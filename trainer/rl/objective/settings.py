@@ -64,16 +64,15 @@ ObjectiveSettings = Annotated[
 
 
 class FamilyBudget(Config):
-    """What a sample of one task family may cost."""
+    """What it costs a sample of one task family to meet its limit."""
 
-    tokens: int | None = Field(default=None, ge=1)
-    """Tokens that the policy may draw in one sample; None: no more limit than the rollouts have."""
     penalty: float = Field(default=0.5, ge=0.0)
-    """Taken from the reward of a sample that was cut off, or that drew more. 0.5 is ours."""
+    """Taken from the reward of a sample that was cut. 0.5 is ours."""
 
 
 class BudgetSettings(Config):
-    """Budget control: a limit of tokens by task family, and what going beyond it costs."""
+    """Budget control: what meeting a limit costs, by task family. The limits, which cut a sample,
+    are those of the rollouts: `token_budget` and `token_budgets`."""
 
     default: FamilyBudget = FamilyBudget()
     """Of families that are not named."""
@@ -125,7 +124,7 @@ class LearningSettings(Config):
     objective: ObjectiveSettings = SquaredSettings()
     """What is made small."""
     budget: BudgetSettings = BudgetSettings()
-    """What samples may cost."""
+    """What it costs a sample to be cut."""
     temperature: TemperatureSettings = TemperatureSettings()
     """What samples are drawn at."""
     ptx: PtxSettings = PtxSettings()

@@ -23,6 +23,7 @@ from synth.gym.core.environment import (
     checked,
 )
 from synth.gym.core.questions import Questions
+from synth.gym.files import unguarded
 from synth.llm.wire.request import Message
 from trainer.data.chat import AssistantAnswer
 from trainer.data.tokenizer import Tokenizer
@@ -108,9 +109,12 @@ class OpenEpisode:
         meter: EnvironmentMeter,
         *,
         iteration: int,
+        seed: int,
     ) -> None:
+        """`seed`: of the run."""
         self.key = paused.key
-        self.seed = seed_of(f"{paused.task.task_id}-{paused.begun}-{paused.number}", "rollout")
+        item = f"{paused.task.task_id}-{paused.begun}-{paused.number}"
+        self.seed = seed_of(item, "rollout", seed)
         self.tokens = paused.tokens
         self._paused = paused
         self._actions = list(paused.actions)
@@ -241,7 +245,8 @@ class OpenEpisode:
                     "environment_error", f"it ended with neither reward nor reason: {step.reward!r}"
                 )
             try:
-                return self._ended(cut or "completed", checked(step.reward))
+                ended = cut or ("truncated" if step.truncated else "completed")
+                return self._ended(ended, checked(step.reward))
             except RewardError as error:
                 raise no_reward(error) from error
         if cut is not None:
@@ -325,7 +330,8 @@ class OpenEpisode:
             ) from error
 
     async def _call(self, call: EnvironmentCall[T], what: str) -> T:
-        if isinstance(self._environment, Questions):  # they compute, and so would keep all waiting
+        if isinstance(unguarded(self._environment), Questions):
+            # they compute, and so would keep all waiting
             call = in_own_thread(call)
         settings, began = self._settings, time.monotonic()
         what = f"{what} of a task of {self._paused.task.family}"

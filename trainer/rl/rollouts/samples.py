@@ -15,7 +15,8 @@ class RolloutSample(NamedTuple):
     number: int
     """Which of the group's it is, from 0."""
     seed: int
-    """Decides the episode and every token of it, with task and weights."""
+    """Decides the episode and every token of it, with task and weights; it follows from the run's,
+    the task, the number and the iteration for which it was asked."""
     tokens: list[EpisodeTokens]
     """What the policy read and drew, a conversation each."""
     messages: list[Message]
@@ -44,6 +45,14 @@ class RolloutSample(NamedTuple):
     def lost(self) -> bool:
         """Whether the end says nothing about the policy."""
         return self.outcome in LOST
+
+    @property
+    def worth(self) -> float | None:
+        """What it counts as where the policy is measured: nothing where the policy wrote nothing or
+        never stopped, though nothing is learnt from that. None where it is lost."""
+        if self.reward is None:
+            return None if self.lost else 0.0
+        return float(self.reward.value)
 
 
 class GroupKey(NamedTuple):
