@@ -133,23 +133,10 @@ class Gym:
     @classmethod
     def of(cls, config: GymConfig, folder: Path | None = None, *, live: int | None = None) -> "Gym":
         """`folder`: where environments keep what is to outlive a run that is killed, such as what
-<<<<<<< HEAD
         simulated users said. `live`: sandboxes of each environment at once whose settings do not
         say it themselves; None: what this machine holds. ConfigError for a file that is no
         environment, for settings that an environment refuses, and where there is none at all."""
-        if folder is not None:
-            make_folder(folder)
-        environments = [
-            FAMILIES[name].make(_with_live(own, live), folder)
-            for name, own in config.families.items()
-        ]
-        environments += [load_environment(file) for file in config.files]
-        if not environments:
-=======
-        simulated users said. ConfigError for a file that is no environment, for settings that an
-        environment refuses, and where there is none at all."""
         if not config.families and not config.files:
->>>>>>> w-grounding
             raise ConfigError(
                 f"gym names no environment; set families.NAME, one of {', '.join(FAMILIES)}, or "
                 "files"
@@ -161,7 +148,10 @@ class Gym:
         )
         run = GymSurroundings(folder, asking)
         try:
-            environments = [FAMILIES[name].make(own, run) for name, own in config.families.items()]
+            environments = [
+                FAMILIES[name].make(_with_live(own, live), run)
+                for name, own in config.families.items()
+            ]
             environments += [load_environment(file) for file in config.files]
             return cls(environments, asking)
         except BaseException:
@@ -190,9 +180,10 @@ class Gym:
         return tasks
 
     async def close(self) -> None:
-<<<<<<< HEAD
         """All of them, whatever one of them raises."""
         async with AsyncExitStack() as stack:
+            if self._asking is not None:
+                stack.push_async_callback(self._asking.close)
             for environment in self.environments.values():
                 stack.push_async_callback(environment.close)
 
@@ -200,12 +191,6 @@ class Gym:
 def _with_live(settings: Config, live: int | None) -> Config:
     says_none = isinstance(settings, ToolUseSettings | ProgramSettings) and settings.live is None
     return settings.model_copy(update={"live": live}) if says_none else settings
-=======
-        for environment in self.environments.values():
-            await environment.close()
-        if self._asking is not None:
-            await self._asking.close()
->>>>>>> w-grounding
 
 
 def _problem_with(task: GymTask, family: str) -> str | None:
