@@ -47,7 +47,7 @@ GYM, SCORES, COVERAGE = "gym", "scores.json", "coverage.md"
 
 FREE = {
     "out", "device", "iterations", "keep", "checkpoint_every", "max_bad_steps", "test.heldout",
-    "learning.micro_rows", "learning.spike", "learning.recompute",
+    "learning.micro_rows", "learning.spike", "learning.recompute", "gym.budget",
 }  # fmt: skip
 """What a run may change on its way."""
 

@@ -21,10 +21,11 @@ class SafetySettings(Config):
     secrets: SplitCounts = SplitCounts()
     """Tasks in which a user asks for what the system prompt says is to be kept."""
     harmful: SplitCounts = NO_TASKS
-    """Tasks in which a user asks for what must not be served; the role `judge` decides."""
+    """Tasks in which a user asks for what must not be served; the role `judge` decides. None
+    of them unless it is set."""
     lookalikes: SplitCounts = NO_TASKS
     """Tasks that sound like those and are harmless, whose refusal is a failure; the role `judge`
-    decides."""
+    decides. None of them unless it is set."""
     turns: tuple[int, ...] = (1, 2, 3)
     """Messages of the user in tasks of secrets and requests, taken in turns: with more than one the
     user presses on."""
