@@ -14,7 +14,7 @@ from records.files import make_folder
 from synth.gym.core.asking import ROLES, Asking
 from synth.gym.core.environment import GymEnvironment, GymSplit, GymTask
 from synth.gym.files import EnvironmentFile, load_environment
-from synth.gym.grounding.environment import Grounding
+from synth.gym.grounding.environment import GroundedAnswers
 from synth.gym.grounding.settings import GroundingSettings
 from synth.gym.instructions.environment import Instructions, InstructionsConfig
 from synth.gym.maths.puzzles import Puzzles, PuzzlesSettings
@@ -50,7 +50,7 @@ def _tool_use(settings: ToolUseSettings, run: GymSurroundings) -> GymEnvironment
 
 FAMILIES: Mapping[str, Family] = {
     "grounding": Family(
-        GroundingSettings, lambda settings, run: Grounding(settings, asking=run.asking)
+        GroundingSettings, lambda settings, run: GroundedAnswers(settings, asking=run.asking)
     ),
     "instructions": Family(InstructionsConfig, lambda settings, _: Instructions(settings)),
     "maths": Family(MathsSettings, lambda settings, _: MathsQuestions(settings)),

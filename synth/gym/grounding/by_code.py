@@ -77,30 +77,30 @@ _QUALIFIED = re.compile(
 _BARE = re.compile(r"[\W_]+")
 
 
-class Decided(NamedTuple):
+class CodeFinding(NamedTuple):
     finding: SentenceFinding
     why: str = ""
     """What decides it, in words; empty where it is open."""
 
 
-OPEN = Decided("open")
+OPEN = CodeFinding("open")
 
 
-def decided(sentence: str, material: Material, answers: Sequence[str] = ()) -> Decided:
+def decided(sentence: str, material: Material, answers: Sequence[str] = ()) -> CodeFinding:
     """What code tells of a sentence. `answers`: what a right answer tells, as the task has it."""
     if len(sentence) > LONGEST:
         return OPEN
     if states_nothing(sentence):
-        return Decided("no_claim", "it states nothing")
+        return CodeFinding("no_claim", "it states nothing")
     if is_silence(sentence, material.question_words, material.question):
-        return Decided("abstains", "it says that the material does not tell it")
+        return CodeFinding("abstains", "it says that the material does not tell it")
     said = _LEAD.sub("", sentence, count=1) if _LEAD.match(sentence) else sentence
     if _is_copied(said, material):
-        return Decided("supported", "a document says so word for word")
+        return CodeFinding("supported", "a document says so word for word")
     if any(_bare(said) == _bare(one) and _stands(one, material) for one in answers):
-        return Decided("supported", "it is the answer, which the material holds")
+        return CodeFinding("supported", "it is the answer, which the material holds")
     if material.missing is not None and _tells(material.missing, said, material):
-        return Decided("unsupported", f"no result tells the {material.missing}")
+        return CodeFinding("unsupported", f"no result tells the {material.missing}")
     if material.results and (of_record := _of_records(said, material)) is not OPEN:
         return of_record
     return _by_values(said, material)
@@ -143,7 +143,7 @@ def _tells(missing: str, said: str, material: Material) -> bool:
     return bool(telling_words(said) - material.question_words)
 
 
-def _of_records(said: str, material: Material) -> Decided:
+def _of_records(said: str, material: Material) -> CodeFinding:
     """By the records of the results: as a whole, else part by part."""
     whole = _of_record(said, material)
     if whole is not OPEN:
@@ -155,11 +155,11 @@ def _of_records(said: str, material: Material) -> Decided:
     if wrong := next((one for one in found if one.finding == "contradicted"), None):
         return wrong
     if all(one.finding == "supported" for one in found):
-        return Decided("supported", " ".join(one.why for one in found))
+        return CodeFinding("supported", " ".join(one.why for one in found))
     return OPEN
 
 
-def _of_record(said: str, material: Material) -> Decided:
+def _of_record(said: str, material: Material) -> CodeFinding:
     """A part that names no record is of the one that was asked about, and one that names no field
     is of the field, where one was asked for."""
     record, known = material.record, material.records
@@ -174,12 +174,12 @@ def _of_record(said: str, material: Material) -> Decided:
         read_form = _read(form)
         finding = bind(read_form, known, is_last=True)
         if finding.outcome == "matched" and any(True for _ in read_form.of("id")):
-            return Decided("supported", finding.evidence)
+            return CodeFinding("supported", finding.evidence)
         if finding.outcome == "contradicted":
-            return Decided("contradicted", finding.evidence)
+            return CodeFinding("contradicted", finding.evidence)
     for form in forms:
         if (other := _another_value(_read(form), material)) is not None:
-            return Decided("contradicted", other)
+            return CodeFinding("contradicted", other)
     return OPEN
 
 
@@ -222,7 +222,7 @@ def _is_another(reading: ValueReading, value: object) -> bool:
     return whole and not could_be(reading, value) and not same_value(reading.words, value)
 
 
-def _by_values(said: str, material: Material) -> Decided:
+def _by_values(said: str, material: Material) -> CodeFinding:
     """By the values of the sentence that the material has nowhere."""
     reading = PartReading(said, untold="en")
     unheld = _unheld(reading, material)
@@ -234,7 +234,7 @@ def _by_values(said: str, material: Material) -> Decided:
     if best is not None and is_like and denies is _denies(best.text):
         for fault in exact_faults(best.text, said, document=material.shown):
             if any(words in fault.evidence for words in unheld):
-                return Decided("contradicted", fault.evidence)
+                return CodeFinding("contradicted", fault.evidence)
     operands = operands_of([*material.reading.quantities, *reading.quantities])
     invented = [
         words
@@ -243,7 +243,7 @@ def _by_values(said: str, material: Material) -> Decided:
     ]
     if not invented or denies:  # "not 43" is true of what costs 34
         return OPEN
-    return Decided("unsupported", f"the material has nowhere {', '.join(invented)}")
+    return CodeFinding("unsupported", f"the material has nowhere {', '.join(invented)}")
 
 
 def _unheld(reading: PartReading, material: Material) -> dict[str, Quantity | None]:

@@ -60,7 +60,7 @@ class ReadAnswer(NamedTuple):
         return self.findings[name] == "open"
 
 
-class Grounding(Questions):
+class GroundedAnswers(Questions):
     """Tasks of the family `grounding`."""
 
     family = FAMILY

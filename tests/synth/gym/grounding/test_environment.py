@@ -9,7 +9,7 @@ import pytest
 
 from synth.gym.core.asking import Asking
 from synth.gym.core.environment import GymStep, GymTask, checked
-from synth.gym.grounding.environment import MOST_COUNTED, Grounding
+from synth.gym.grounding.environment import MOST_COUNTED, GroundedAnswers
 from synth.gym.grounding.settings import GroundingSettings
 from synth.llm.settings.config import RoleConfig
 from tests.synth.llm.server import Body, answer, in_thread
@@ -45,7 +45,7 @@ SILENT = "The document does not say when the library was built."
 
 def play(text: str, of: GymTask, asking: Asking | None = None) -> GymStep:
     async def work() -> GymStep:
-        episode = await Grounding(SETTINGS, asking=asking or Asking()).begin(of, 0)
+        episode = await GroundedAnswers(SETTINGS, asking=asking or Asking()).begin(of, 0)
         return await episode.step({"role": "assistant", "content": text})
 
     return asyncio.run(work())
@@ -82,7 +82,7 @@ def asking_of(url: str) -> Asking:
 
 def test_the_policy_reads_the_material_and_the_question() -> None:
     async def work() -> str:
-        return (await Grounding(SETTINGS).begin(task(), 0)).messages[-1]["content"]
+        return (await GroundedAnswers(SETTINGS).begin(task(), 0)).messages[-1]["content"]
 
     shown = asyncio.run(work())
     assert DOCUMENT in shown
