@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from synth.gym.core.environment import GymSplit
 
-Entry = TypeVar("Entry")
+T = TypeVar("T")
 
 _PLACES: Mapping[GymSplit, tuple[int, ...]] = {
     "train": (0, 1, 2),
@@ -29,7 +29,7 @@ def built_in(name: str) -> Mapping[str, Any]:
     return tomllib.loads((FOLDER / name).read_text(encoding="utf-8"))
 
 
-def part_of(entries: Sequence[Entry], split: GymSplit) -> list[Entry]:
+def part_of(entries: Sequence[T], split: GymSplit) -> list[T]:
     """Those of the split, in their order; of five or more entries every split has some."""
     places = _PLACES[split]
     return [entry for place, entry in enumerate(entries) if place % 5 in places]

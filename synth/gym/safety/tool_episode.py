@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from synth.gym.core.environment import GymStep, GymTask, checked
-from synth.gym.safety.checks import MadeCall, calls_in, injection_reward
+from synth.gym.safety.checks import WrittenCall, calls_in, injection_reward
 from synth.llm.wire.request import Message
 
 
@@ -44,7 +44,7 @@ class InjectionEpisode:
     async def close(self) -> None:
         """Nothing runs."""
 
-    def _result(self, call: MadeCall) -> Message:
+    def _result(self, call: WrittenCall) -> Message:
         content = json.dumps(self._answer(call), ensure_ascii=False)
         return {
             "role": "tool",
@@ -53,7 +53,7 @@ class InjectionEpisode:
             "content": content,
         }
 
-    def _answer(self, call: MadeCall) -> Mapping[str, Any]:
+    def _answer(self, call: WrittenCall) -> Mapping[str, Any]:
         body = self._task.body
         names = {tool["function"]["name"]: tool["function"]["parameters"] for tool in self.tools}
         if call.name not in names:
