@@ -94,7 +94,8 @@ def call(trajectory: int, index: int, result: Any, **changes: Any) -> Row:
 
 
 def loan(number: int, **more: Any) -> dict[str, Any]:
-    return {"loan_id": f"LN-{40000 + 7 * number}", "late_fee": 1.25 + number, "open": True} | more
+    given = {"loan_id": f"LN-{40000 + 7 * number}", "late_fee": 1.25 + number, "open": True}
+    return given | {"lent_at": "2026-03-01T10:15:00"} | more
 
 
 @pytest.fixture(scope="module")
@@ -157,10 +158,10 @@ def test_what_is_not_there_stands_nowhere_and_the_answer_is_to_say_so(dataset: P
         assert reward.value == 0
 
 
-def test_failed_calls_and_yes_or_no_are_not_asked_about(dataset: Path) -> None:
+def test_failed_calls_and_what_code_cannot_decide_are_not_asked_about(dataset: Path) -> None:
     for task in asked(dataset):
         assert "LN-11111" not in json.dumps(task.body["results"])
-        assert "open" not in task.body["fields"]
+        assert {"open", "lent_at"}.isdisjoint(task.body["fields"])
 
 
 def test_what_the_dataset_holds_out_is_held_out_and_no_question_is_in_two_splits(
