@@ -29,6 +29,7 @@ from synth.gym.grounding.settings import GroundingSettings
 from synth.gym.instructions.environment import InstructionsConfig
 from synth.gym.maths.rows import MathsSettings
 from synth.gym.programs.settings import ProgramSettings
+from synth.gym.safety.settings import SafetySettings
 from synth.gym.tool_use.settings import ToolUseSettings
 from trainer.data.sources import folder_in
 from trainer.rl.loop import finished, opened_run
@@ -134,6 +135,8 @@ def _gym_paths(families: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             case GroundingSettings():
                 for source in (*settings.files, *settings.datasets):
                     yield "config.gym.families.grounding", source.path
+            case SafetySettings(seeds=str(seeds)):
+                yield "config.gym.families.safety.seeds", seeds
             case ProgramSettings():
                 for problem in settings.problems:
                     if problem.endswith((".yaml", ".yml")):

@@ -70,7 +70,7 @@ ROOMS = {
         ),
         *("importing", "pipeline", "publish", "browser", "exports/formats", "exports"),
         *("gym/core", "gym/maths", "gym/instructions", "gym/grounding", "gym/programs"),
-        *("gym/tool_use", "gym", "."),
+        *("gym/safety", "gym/tool_use", "gym", "."),
     ],
     "trainer": [
         *("data", "model/cpu", "model", "optim", "training", "inference", "serving"),

@@ -23,6 +23,8 @@ from synth.gym.maths.reasoning import ReasoningQuestions, ReasoningSettings
 from synth.gym.maths.rows import MathsQuestions, MathsSettings
 from synth.gym.programs.programs import Programs
 from synth.gym.programs.settings import ProgramSettings
+from synth.gym.safety.environment import Safety
+from synth.gym.safety.settings import SafetySettings
 from synth.gym.tool_use.settings import ToolUseSettings
 from synth.gym.tool_use.tool_use import ToolUse
 from synth.llm.settings.config import BudgetConfig, RoleConfig
@@ -56,6 +58,7 @@ FAMILIES: Mapping[str, Family] = {
     "programs": Family(ProgramSettings, lambda settings, _: Programs(settings)),
     "puzzles": Family(PuzzlesSettings, lambda settings, _: Puzzles(settings)),
     "reasoning": Family(ReasoningSettings, lambda settings, _: ReasoningQuestions(settings)),
+    "safety": Family(SafetySettings, lambda settings, run: Safety(settings, run.asking)),
     "tool_use": Family(ToolUseSettings, _tool_use),
 }
 """Name of a family -> what it is made of. A family is added with one line."""
@@ -71,9 +74,10 @@ class GymConfig(Config):
     """Python files that each define an environment of the user's own. They run with all that this
     program may do, so a run that is started from the UI has none."""
     roles: dict[str, RoleConfig] = Field(default_factory=dict)
-    """Models that environments ask, by role, as in any run: `judge` decides what code leaves open.
-    Without one, an episode that needs it has no reward. `base_url` has to be said, also where it
-    is `offline`, whose rules are for dry runs."""
+    """Models that environments ask, by role, as in any run: `judge` decides what code leaves open,
+    `attacker` words what the users of `safety` say. Without a judge, an episode that needs it has
+    no reward. `base_url` has to be said, also where it is `offline`, whose rules are for dry
+    runs."""
     budget: BudgetConfig = BudgetConfig()
     """Hard limits of what the roles may cost, over all that the run's folder holds; the only stage
     is `gym_roles`. What does not fit has no reward."""

@@ -77,6 +77,10 @@ def test_a_run_is_seen_iteration_by_iteration_and_goes_on(
             r"grounding = '/etc/passwd' is not inside the data root",
         ),
         (
+            {"gym": {"families": {"safety": {"seeds": "/etc/passwd"}}}},
+            r"seeds = '/etc/passwd' is not inside the data root",
+        ),
+        (
             {"gym": GYM | {"roles": {"judge": {"base_url": "http://x/v1", "api_key_env": "HOME"}}}},
             "'HOME' is not among the keys",
         ),

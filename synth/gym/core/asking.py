@@ -26,7 +26,7 @@ from synth.llm.ledger import journalled_rows, spent_in
 from synth.llm.settings.config import BudgetConfig, RoleConfig
 from synth.llm.wire.request import Message
 
-ROLES = ("judge",)
+ROLES = ("judge", "attacker")
 """What a model can play for an environment."""
 
 STAGE = "gym_roles"
@@ -73,9 +73,10 @@ class Asking:
     async def ask(
         self, role: str, messages: Sequence[Message], schema: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """An object that fits `schema`. TransientError where nobody plays the role, where its
-        server is down or takes too long, where the budget is spent, and for an answer that cannot
-        be used: none of it says anything about the policy. ConfigError for a wrong key."""
+        """An object that fits `schema`, whose `title` names the form; the role does where it has
+        none. TransientError where nobody plays the role, where its server is down or takes too
+        long, where the budget is spent, and for an answer that cannot be used: none of it says
+        anything about the policy. ConfigError for a wrong key."""
         if role not in self.roles or self._loop is None:
             raise TransientError(
                 f"nobody plays the role {role}; set gym.roles.{role}.base_url to the /v1 URL of a "
@@ -140,8 +141,9 @@ class Asking:
     ) -> dict[str, Any]:
         assert self._llm is not None
         try:
+            form = str(schema.get("title", role))
             return await self._llm.structured(
-                role, messages, item=item, step=role, name=role, schema=schema
+                role, messages, item=item, step=role, name=form, schema=schema
             )
         finally:
             self._llm.take_rows()  # the journal has what was paid
