@@ -12,7 +12,7 @@ from prefect.artifacts import (
 )
 from prefect.cache_policies import NO_CACHE
 
-from flows.runtime.data_root import check_addresses, check_paths
+from flows.runtime.data_root import check_addresses, check_cluster, check_paths
 from flows.runtime.joined_run import send_logs_to_ui
 from flows.runtime.ownership import claim_this_flow_run
 from flows.training.rl_artifacts import show_iterations, show_samples, summary_of
@@ -92,6 +92,7 @@ def check_rl_reads(config: RLConfig) -> None:
             "gym.files are programs, which a flow that is started from the UI does not run; use "
             "`python -m trainer rl`"
         )
+    check_cluster(config.sandboxes)
     paths, addresses = [("config.out", config.out), ("config.start_from", config.start_from)], []
     for setting, path in (*_good_paths(config), *_gym_paths(config.gym.families)):
         if not is_remote(path):

@@ -78,7 +78,7 @@ def check_parameters(config: JobConfig, dataset: str) -> None:
             "use `synth rephrase`"
         )
     if isinstance(config, JudgedConfig):
-        _check_cluster(config.sandboxes)
+        check_cluster(config.sandboxes)
     if getattr(config, "extensions", ()):
         raise ConfigError(
             "extensions are programs, which a flow that is started from the UI does not run; use "
@@ -86,7 +86,7 @@ def check_parameters(config: JobConfig, dataset: str) -> None:
         )
 
 
-def _check_cluster(sandboxes: SandboxesConfig) -> None:
+def check_cluster(sandboxes: SandboxesConfig) -> None:
     """A kubeconfig may name programs that log in, and a variable's value opens the proxy."""
     settings = sandboxes.kubernetes
     if settings.kubeconfig is not None:
