@@ -16,6 +16,7 @@ from pydantic import BeforeValidator
 from flows.runtime.data_root import (
     check_addresses,
     check_before_reading,
+    check_cluster,
     check_paths,
     check_roles,
 )
@@ -104,6 +105,7 @@ def check_rl_reads(config: RLConfig) -> None:
             "`python -m trainer rl`"
         )
     check_roles(config.gym.roles)
+    check_cluster(config.sandboxes)
     paths, addresses = [("config.out", config.out), ("config.start_from", config.start_from)], []
     for setting, path in (*_good_paths(config), *_gym_paths(config.gym.families)):
         if not is_remote(path):

@@ -73,7 +73,7 @@ def check_parameters(config: JobConfig, dataset: str) -> None:
             "use `synth rephrase`"
         )
     if isinstance(config, JudgedConfig):
-        _check_cluster(config.sandboxes)
+        check_cluster(config.sandboxes)
     if getattr(config, "extensions", ()):
         raise ConfigError(
             "extensions are programs, which a flow that is started from the UI does not run; use "
@@ -97,7 +97,7 @@ def check_roles(roles: Mapping[Any, RoleConfig]) -> None:
             check_paths([(f"roles.{role}.ca_file", own.ca_file)])
 
 
-def _check_cluster(sandboxes: SandboxesConfig) -> None:
+def check_cluster(sandboxes: SandboxesConfig) -> None:
     """A kubeconfig may name programs that log in, and a variable's value opens the proxy."""
     settings = sandboxes.kubernetes
     if settings.kubeconfig is not None:

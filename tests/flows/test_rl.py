@@ -68,6 +68,7 @@ def test_a_run_is_seen_iteration_by_iteration_and_goes_on(
     [
         ({"out": "elsewhere"}, r"config.out = .* not inside the data root"),
         ({"gym": {"files": ["digits.py"]}}, "are programs"),
+        ({"sandboxes": {"kubernetes": {"kubeconfig": "x"}}}, "a kubeconfig can start"),
         (
             {"gym": {"families": {"instructions": {"prompts": "/etc/passwd"}}}},
             r"prompts = '/etc/passwd' is not inside the data root",

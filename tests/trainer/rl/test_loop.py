@@ -106,6 +106,44 @@ def test_a_run_that_could_not_begin_closes_its_gym_and_leaves_its_folder_to_the_
     assert asyncio.run(opened(rl_config(tmp_path))) == 16
 
 
+COUNTED = """
+    async def begin(self, task, seed):
+        episode = await super().begin(task, seed)
+
+        async def closed():
+            print("-" + task.split, file=open(LOG, "a"))
+
+        print("+" + task.split, file=open(LOG, "a"))
+        episode.close = closed
+        return episode
+
+
+ENVIRONMENT ="""
+
+
+def test_what_paused_is_closed_while_tests_are_played(tmp_path: Path) -> None:
+    """It would hold the servers and sandboxes that these wait for."""
+    log = tmp_path / "log"
+    text = ENVIRONMENT.replace("ENVIRONMENT =", COUNTED)
+    (tmp_path / "counted.py").write_text(f"LOG = {str(log)!r}\n{text}")
+    rollouts = {"samples": 2, "in_flight": 4, "segment_tokens": 3, "deterministic": True}
+    config = rl_config(
+        tmp_path,
+        iterations=1,
+        gym={"files": [str(tmp_path / "counted.py")]},
+        rollouts=rollouts,
+        test={"every": 1, "tasks": 1, "heldout": False},
+    )
+    reinforce(config)
+    assert read_metrics(config.folder)[-1]["carried"] > 0
+    learning, tested = 0, 0
+    for event in log.read_text().split():
+        learning += {"+train": 1, "-train": -1}.get(event, 0)
+        tested += event == "+validation"
+        assert not (learning and event == "+validation")
+    assert (learning, tested) == (0, 2)
+
+
 def test_sandboxes_are_leased_from_where_the_run_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

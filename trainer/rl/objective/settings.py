@@ -20,7 +20,9 @@ class SquaredSettings(Config):
     """Which objective this is."""
     tau: float = Field(default=0.1, gt=0.0)
     """How much a nat of log-ratio weighs against reward: what holds the policy to the one that drew
-    the samples. 0.1 is ours."""
+    the samples. It holds nothing in the first step on fresh samples, whose log-ratios are 0: there
+    it only scales the gradient, and Muon's update is the same for every scale. So it takes more
+    `minibatches` or `epochs`, or stale samples, for it to matter. 0.1 is ours."""
 
 
 class MaskedSettings(Config):
