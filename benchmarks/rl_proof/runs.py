@@ -5,10 +5,12 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from benchmarks.proof.seed_run import CONFIGS, SeedRun, half_the_cores, together, toml_value
 from records.files import write_atomic
+from records.settings import read_settings
 from trainer.evaluation.scoring import SCORES
 from trainer.training.metrics import MetricsLine, read_metrics
 
@@ -18,7 +20,7 @@ BASE = "sft"
 SCORING_MINUTES = 9.0
 """What playing the tasks takes on two cores, with and without constraints beside each other."""
 
-TRIED = 2
+TRIED = 3
 """Iterations that the first pace is taken of."""
 
 SPARE = 0.92
@@ -55,13 +57,13 @@ class ArmRun:
 
     def lines(self) -> list[MetricsLine]:
         """Of its iterations."""
-        return [line for line in read_metrics(self._run) if line["step"] > 0]
+        return [line for line in self._metrics() if line["step"] > 0]
 
     def validations(self) -> list[tuple[int, float]]:
         """Iterations done, mean reward of the validation tasks."""
         return [
             (line["step"], line["validation_reward"])
-            for line in read_metrics(self._run)
+            for line in self._metrics()
             if line["validation_reward"] is not None
         ]
 
@@ -84,26 +86,32 @@ class ArmRun:
         """There once the learning is over."""
         return self.folder / "learnt.json"
 
+    def _metrics(self) -> list[MetricsLine]:
+        return read_metrics(self._run) if self._run.exists() else []
+
     def _learn(self) -> None:
-        """In stretches, each as long as the pace of those before lets it be."""
-        done = len(self.lines()) if self._run.exists() else 0
+        """In stretches, the first one a few iterations long, the others by the pace of those."""
         if self._learnt.exists():
             return
+        done = len(self.lines())
         wanted = done + TRIED
-        while True:
+        while wanted > done:
             began = time.monotonic()
             self._say(f"iterations {done + 1} to {wanted}")
             together([self._training(wanted)], self._log)
             self._add("learning", time.monotonic() - began)
             done = len(self.lines())
-            left = self._minutes * 60 - self.seconds()["learning"]
-            pace = self.seconds()["learning"] / done
-            fitting = int(SPARE * left / pace)
-            if fitting < 1 or self._short:
-                break
-            # half of it first, so that the pace of the rest is better known
-            wanted = done + (fitting if fitting <= 2 * TRIED else fitting // 2)
+            wanted = done + (0 if self._short else self._fitting())
         write_atomic(self._learnt, json.dumps({"iterations": done}).encode())
+
+    def _fitting(self) -> int:
+        """Iterations for which there is time, with the validations between and behind them."""
+        lines, spent = self.lines(), self.seconds()["learning"]
+        playing = [line["play_s"] + line["learn_s"] for line in lines]
+        pace, beside = fmean(playing), (spent - sum(playing)) / len(self.validations())
+        left = SPARE * (self._minutes * 60 - spent) - beside
+        every = read_settings(CONFIGS / "rl.toml", self.arm.changes)["test"]["every"]
+        return max(0, int(left / (pace + beside / every)))
 
     def _training(self, iterations: int) -> list[str]:
         given = {

@@ -40,6 +40,7 @@ from trainer.training.checkpoints import (
     remove_old,
     save_checkpoint,
 )
+from trainer.training.devices import cpu_threads
 from trainer.training.ending import BadSteps, export_whole, infinite_weights
 from trainer.training.metrics import Metrics, MetricsLine
 from trainer.training.run_folder import CHECKPOINTS, put_model_aside
@@ -145,7 +146,8 @@ class RLRun:
         config, iteration = self.config, self.done
         began = time.monotonic()
         self.policy.sampling = config.sampling_at(iteration)
-        groups = await self.rollouts.play(self.choice.of(iteration), iteration)
+        with cpu_threads(config.draw_threads):
+            groups = await self.rollouts.play(self.choice.of(iteration), iteration)
         write_samples(self._of(SAMPLES, iteration).with_suffix(".parquet"), groups)
         self.choice.note(groups)
         played = time.monotonic()
@@ -258,11 +260,12 @@ class RLRun:
         if not tasks:
             return []
         await self.rollouts.close()  # what paused holds servers and sandboxes, and comes back
-        return await play_test(
-            *(self.policy, list(self._gym.environments.values()), tasks),
-            *(config.test, config.rollouts, config.test_sampling),
-            config.folder / TESTS / name,
-        )
+        with cpu_threads(config.draw_threads):
+            return await play_test(
+                *(self.policy, list(self._gym.environments.values()), tasks),
+                *(config.test, config.rollouts, config.test_sampling),
+                config.folder / TESTS / name,
+            )
 
     def _measured(self, line: MetricsLine, scores: Sequence[FamilyScore]) -> MetricsLine:
         told = {f"validation/{one.family}": one.reward for one in scores if one.episodes}

@@ -97,6 +97,9 @@ class RLConfig(Config):
     """Conversations whose cache is kept at a time."""
     slot_tokens: int | None = Field(default=None, ge=2)
     """Tokens that a conversation may have; None: what the model takes."""
+    draw_threads: int | None = Field(default=None, ge=1)
+    """Threads of the CPU while tokens are drawn; None: as many as learn. One draws a small model's
+    faster: its operations take less time than threads take to meet."""
     max_bad_steps: int = Field(default=10, ge=1)
     """After so many skipped steps in a row the run fails, and exports nothing."""
     checkpoint_every: int = Field(default=1, ge=1)

@@ -1,5 +1,7 @@
 """Where tensors live, and whether what is planned fits there."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -30,6 +32,18 @@ def device_of(name: Device) -> torch.device:
 def weight_dtype(device: torch.device) -> torch.dtype:
     """Of a model that trains or answers there."""
     return torch.bfloat16 if device.type == "cuda" else torch.float32
+
+
+@contextmanager
+def cpu_threads(number: int | None) -> Iterator[None]:
+    """As many threads of the CPU for what is computed within, in all threads of the process; None:
+    as many as before."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def refuse_widths(config: TransformerConfig, device: torch.device) -> None:
