@@ -9,6 +9,10 @@ Shape suffixes in this file: B = sequences, H = heads, T = tokens, K = features 
 V = of a value.
 """
 
+from collections.abc import Callable
+from functools import cache
+from typing import ParamSpec, TypeVar
+
 import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import (
@@ -20,21 +24,26 @@ from torch.nn.attention.flex_attention import (
 
 from trainer.model.precision import widened
 
-_flex_attention = torch.compile(flex_attention)
-"""For a layer that is not compiled: as it comes, flex attention makes whole matrices of scores."""
+P, R = ParamSpec("P"), TypeVar("R")
 
-_create_block_mask = torch.compile(create_block_mask)
-"""As it comes, it makes a whole matrix of who sees whom."""
+
+@cache
+def _compiled(function: Callable[P, R]) -> Callable[P, R]:
+    """Made where it is used first: the compiler takes a second or two to be imported, which
+    processes that compute on a CPU do without."""
+    return torch.compile(function)
 
 
 def visibility(documents_BT: Tensor) -> BlockMask:
-    """A token sees the earlier ones of its own document, and itself."""
+    """A token sees the earlier ones of its own document, and itself. Compiled, since as it comes
+    the mask's maker makes a whole matrix of who sees whom."""
     rows, length = documents_BT.shape
 
     def visible(b: Tensor, _h: Tensor, q: Tensor, k: Tensor) -> Tensor:
         return (q >= k) & (documents_BT[b, q] == documents_BT[b, k])
 
-    return _create_block_mask(visible, rows, None, length, length, device=documents_BT.device)
+    made = _compiled(create_block_mask)
+    return made(visible, rows, None, length, length, device=documents_BT.device)
 
 
 def attend(
@@ -49,7 +58,8 @@ def attend(
 ) -> tuple[Tensor, Tensor | None]:
     """softmax(scale q k) v, and the largest visible scale q k of each head over the tokens that are
     real, (H,), detached; None where it is not asked for."""
-    run = flex_attention if torch.compiler.is_compiling() else _flex_attention
+    # for a layer that is not compiled: as it comes, flex attention makes whole matrices of scores
+    run = flex_attention if torch.compiler.is_compiling() else _compiled(flex_attention)
     out, aux = run(
         q_BHTK,
         k_BHTK,
