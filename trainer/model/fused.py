@@ -11,11 +11,11 @@ V = of a value.
 
 from collections.abc import Callable
 from functools import cache
-from typing import ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import (
+    AuxOutput,
     AuxRequest,
     BlockMask,
     create_block_mask,
@@ -24,26 +24,31 @@ from torch.nn.attention.flex_attention import (
 
 from trainer.model.precision import widened
 
-P, R = ParamSpec("P"), TypeVar("R")
+# The compiler is imported where it is used first: that takes a second or two, which processes that
+# compute on a CPU do without.
 
 
 @cache
-def _compiled(function: Callable[P, R]) -> Callable[P, R]:
-    """Made where it is used first: the compiler takes a second or two to be imported, which
-    processes that compute on a CPU do without."""
-    return torch.compile(function)
+def _compiled_attention() -> Callable[..., tuple[Tensor, AuxOutput]]:
+    """For a layer that is not compiled: as it comes, flex attention makes whole matrices of
+    scores."""
+    return torch.compile(flex_attention)
+
+
+@cache
+def _compiled_mask() -> Callable[..., BlockMask]:
+    """As it comes, it makes a whole matrix of who sees whom."""
+    return torch.compile(create_block_mask)
 
 
 def visibility(documents_BT: Tensor) -> BlockMask:
-    """A token sees the earlier ones of its own document, and itself. Compiled, since as it comes
-    the mask's maker makes a whole matrix of who sees whom."""
+    """A token sees the earlier ones of its own document, and itself."""
     rows, length = documents_BT.shape
 
     def visible(b: Tensor, _h: Tensor, q: Tensor, k: Tensor) -> Tensor:
         return (q >= k) & (documents_BT[b, q] == documents_BT[b, k])
 
-    made = _compiled(create_block_mask)
-    return made(visible, rows, None, length, length, device=documents_BT.device)
+    return _compiled_mask()(visible, rows, None, length, length, device=documents_BT.device)
 
 
 def attend(
@@ -58,8 +63,7 @@ def attend(
 ) -> tuple[Tensor, Tensor | None]:
     """softmax(scale q k) v, and the largest visible scale q k of each head over the tokens that are
     real, (H,), detached; None where it is not asked for."""
-    # for a layer that is not compiled: as it comes, flex attention makes whole matrices of scores
-    run = flex_attention if torch.compiler.is_compiling() else _compiled(flex_attention)
+    run = flex_attention if torch.compiler.is_compiling() else _compiled_attention()
     out, aux = run(
         q_BHTK,
         k_BHTK,

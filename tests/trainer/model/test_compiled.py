@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch import Tensor
 from torch._dynamo.testing import CompileCounterWithBackend
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from tests.trainer import dense_attention
 from tests.trainer.configs import small
@@ -66,7 +67,8 @@ def test_a_layer_has_no_break_at_flex_attention(by_hand: None) -> None:
 @pytest.fixture
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run as they come: a CPU's compiler takes a minute."""
-    monkeypatch.setattr(fused, "_compiled", lambda function: function)
+    monkeypatch.setattr(fused, "_compiled_mask", lambda: create_block_mask)
+    monkeypatch.setattr(fused, "_compiled_attention", lambda: flex_attention)
 
 
 def test_the_block_mask_shows_what_may_be_seen(by_hand: None) -> None:
