@@ -1,6 +1,6 @@
 """Environment steps a second of each family of the gym, without a model: recorded answers.
 
-    python benchmarks/bench_families.py [--seconds 2] [--at-once 1 16] [--repeats 3] [--tasks 16]
+    python benchmarks/bench_families.py [--seconds 1] [--at-once 1 16] [--repeats 3] [--tasks 16]
 
 A family's tasks are answered in turns, by their right answers where the environment has them, for
 `--seconds`, so many episodes beside each other; an episode of these families is one step, with its
@@ -116,7 +116,7 @@ def measured(arguments: Sequence[str] | None = None) -> Iterator[dict[str, Any]]
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     everything = [*FAMILIES, TOOL_USE]
     parser.add_argument("--families", nargs="+", choices=everything, default=everything)
-    parser.add_argument("--seconds", type=float, default=2.0, help="of each repeat")
+    parser.add_argument("--seconds", type=float, default=1.0, help="of each repeat")
     parser.add_argument("--at-once", type=int, nargs="+", default=[1, 16])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--tasks", type=int, default=16, help="of tool use")

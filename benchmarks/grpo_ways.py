@@ -28,6 +28,12 @@ from trainer.training.settings import TrainConfig
 
 TEMPERATURE, CLIP_NORM, CLIP = 1.0, 1.0, 0.2
 
+SLOT_TOKENS = 256
+"""For a question and an answer, with room to spare."""
+
+DOCUMENTS = 32
+"""About as many as a step of fine-tuning takes, so that each is learnt once."""
+
 
 class GrpoPlan(NamedTuple):
     """What all ways have in common."""
@@ -63,7 +69,7 @@ class GrpoCourse(NamedTuple):
 def fine_tuned(folder: Path, shape: TransformerConfig, steps: int, *, mistakes: float) -> Path:
     """A model that knows how sums are answered, and is wrong as often as its examples."""
     rows = folder / "rows.jsonl"
-    write_rows(rows, 4_000, mistakes=mistakes)
+    write_rows(rows, DOCUMENTS * steps, mistakes=mistakes)
     config = TrainConfig.model_validate(
         {
             "out": str(folder / "start"),
@@ -72,11 +78,12 @@ def fine_tuned(folder: Path, shape: TransformerConfig, steps: int, *, mistakes: 
             "data": {
                 "sources": [{"path": str(rows)}],
                 "system": "",
-                "row_tokens": 256,
-                "batch_rows": 8,
-                "micro_rows": 8,
+                "row_tokens": 448,
+                "batch_rows": 4,
+                "micro_rows": 4,
             },
             "steps": steps,
+            "peak_lr": 4e-3,
             "validation": {"share": 0.0},
             "checkpoint_every": steps,
             "device": "cpu",
@@ -122,6 +129,7 @@ def ours(start: Path, folder: Path, plan: GrpoPlan, seed: int, *, muon: bool) ->
             "test": {"every": None, "heldout": False},
             "answer_tokens": plan.tokens + 1,
             "slots": plan.episodes,
+            "slot_tokens": SLOT_TOKENS,
             "checkpoint_every": plan.iterations,
             "device": "cpu",
         }
@@ -178,13 +186,13 @@ def with_trl(start: Path, folder: Path, plan: GrpoPlan, seed: int) -> GrpoCourse
 
     def reward(
         completions: Sequence[Sequence[Mapping[str, Any]]], task_id: Sequence[str], **_: Any
-    ) -> list[float]:
+    ) -> list[float | None]:
         worth = [
             ENVIRONMENT.reward(known[name], text_of_action(dict(messages[0]))).value
             for messages, name in zip(completions, task_id, strict=True)
         ]
         course.rewards.append(sum(worth) / len(worth))
-        return worth
+        return [*worth]
 
     rows = [{"prompt": _messages(task), "task_id": task.task_id} for task in tasks]
     own = OptimizerConfig()

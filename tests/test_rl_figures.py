@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks import bench_families, bench_grpo, bench_rollouts
-from benchmarks.grpo_sums import ENVIRONMENT, answer_of
+from benchmarks.grpo_sums import ENVIRONMENT, TASKS, answer_of
 from benchmarks.grpo_ways import GrpoCourse, GrpoPlan, fine_tuned, ours, tasks_of, with_trl
 from benchmarks.rl_tables import tables
 from records.seeds import rng_of
@@ -18,7 +18,7 @@ from trainer.data.sources import CorpusConfig, samples_of
 
 PLAN = GrpoPlan(iterations=2, prompts=3, samples=2, tokens=6, lr=1e-3)
 
-SHAPE = small(vocab_size=320, init_std=0.05, max_positions=256)
+SHAPE = small(vocab_size=320, init_std=0.05, max_positions=512)
 
 
 def by_name(measurements: Sequence[Mapping[str, Any]], name: str) -> list[Mapping[str, Any]]:
@@ -77,7 +77,7 @@ def test_episodes_in_flight_are_measured_to_their_end(tmp_path: Path) -> None:
 
 def test_answers_without_mistakes_are_right_and_with_mistakes_the_share_of_steps_is_wrong() -> None:
     tasks = ENVIRONMENT.tasks()
-    assert len({task.task_id for task in tasks}) == len(tasks) > 500
+    assert len({task.task_id for task in tasks}) == len(tasks) == TASKS
     right = [answer_of(t.body["numbers"], rng_of(t.task_id, "x"), mistakes=0.0) for t in tasks]
     assert all(ENVIRONMENT.reward(*pair).value == 1 for pair in zip(tasks, right, strict=True))
     lines = [
