@@ -4,8 +4,8 @@
                                         [--delay 0.25] [--repeats 3] [--threads 2]
 
 A random model plays episodes of three turns, whose environment takes `--delay` seconds a step on
-average, as a tool or a sandbox does. Of each number of episodes in flight two waves are played, so
-all are alike in how much of the time the last ones are alone. Prints one JSON line per measurement:
+average, as a tool or a sandbox does. Of each number of episodes in flight two waves are played, and
+the samples of a task at least, so that the last ones are alone for a like share of the time. Prints one JSON line per measurement:
 tokens and steps a second, the share of the slots that a pass drew for, the share of the time in
 which the model waited for environments, and the share of episodes that came to their end; the same
 in the deterministic mode with as many episodes as slots; the tokens that are read where the samples
