@@ -5,12 +5,12 @@
 
 A random model plays episodes of three turns, whose environment takes `--delay` seconds a step on
 average, as a tool or a sandbox does. Of each number of episodes in flight two waves are played, and
-the samples of a task at least, so that the last ones are alone for a like share of the time. Prints one JSON line per measurement:
-tokens and steps a second, the share of the slots that a pass drew for, the share of the time in
-which the model waited for environments, and the share of episodes that came to their end; the same
-in the deterministic mode with as many episodes as slots; the tokens that are read where the samples
-of a task share what they begin with, and where they do not; and the milliseconds until new weights
-draw, the sender's checksum included.
+the samples of a task at least, so that the last ones are alone for a like share of the time. Prints
+one JSON line per measurement: tokens and steps a second, the share of the slots that a pass drew
+for, the share of the time in which the model waited for environments, and the share of episodes
+that came to their end; the same in the deterministic mode with as many episodes as slots; the
+tokens that are read where the samples of a task share what they begin with, and where they do not;
+and the milliseconds until new weights draw, the sender's checksum included.
 """
 
 import argparse
