@@ -51,6 +51,7 @@ def test_every_question_of_the_file_of_quotients_has_an_answer_in_another_form(
     assert all(str(t.body["answer"]) not in a for t, a in zip(tasks, answers, strict=True))
 
 
+@pytest.mark.slow
 def test_episodes_in_flight_are_measured_to_their_end(tmp_path: Path) -> None:
     options = Namespace(preset="tiny", slots=2, in_flight=[1, 4], delay=0.01, repeats=1, threads=1)
     shape = SHAPE.model_copy(update={"max_positions": 1024})
@@ -104,6 +105,7 @@ def check(course: GrpoCourse) -> None:
     assert all(0 < played < whole for played, whole in pairs)
 
 
+@pytest.mark.slow
 def test_ours_plays_the_tasks_that_are_told_beforehand(start: Path, tmp_path: Path) -> None:
     check(ours(start, tmp_path / "run", PLAN, 3, muon=False))
     for path, tasks in zip(
@@ -122,6 +124,27 @@ def test_trl_takes_as_many_iterations_of_the_same_prompts(
     check(with_trl(start, tmp_path / "run", PLAN, 3))
 
 
+def test_figures_leave_the_first_iteration_out_of_times_and_not_out_of_rewards() -> None:
+    slow = GrpoCourse(
+        rewards=[0.0, 0.25, 0.5, 1.0],
+        drawn=[10, 20, 20, 20],
+        play_s=[9.0, 1.0, 1.0, 1.0],
+        iteration_s=[50.0, 2.0, 4.0, 3.0],
+    )
+    quick = slow._replace(iteration_s=[50.0, 1.0, 2.0, 1.0], rewards=[0.5] * 4)
+    told = bench_grpo.figures([slow, quick, slow])
+    assert (told["value"], told["range"], told["n"]) == (3.0, [1.0, 3.0], 3)
+    assert told["playing_share"]["range"] == [0.33, 0.75]
+    assert told["tokens_per_s"]["range"] == [7, 15]  # 60 tokens in 9 s, and in 4
+    assert told["playing_tokens_per_s"]["range"] == [20, 20]
+    assert told["reward_first"]["range"] == [0.0, 0.5]
+    assert told["reward_last"]["value"] == 1.0
+    assert told["curve"] == [0.0, 0.25, 0.5, 1.0]
+    assert "| TRL | 3.0 (1.0 to 3.0) | 0.33 (0.33 to 0.75) |" in tables(
+        [{"name": "grpo", "way": "TRL", **told}], {}
+    )
+
+
 @pytest.mark.slow
 def test_each_way_runs_by_itself_and_is_compared(tmp_path: Path) -> None:
     options = Namespace(**PLAN._asdict(), steps=2, repeats=2, threads=1)
@@ -134,6 +157,7 @@ def test_each_way_runs_by_itself_and_is_compared(tmp_path: Path) -> None:
     assert "| ours, AdamW | " in tables([one, other, ratio], {})
 
 
+@pytest.mark.slow
 def test_rows_for_fine_tuning_are_conversations(start: Path) -> None:
     rows = samples_of(CorpusConfig(path=str(start.parents[1] / "rows.jsonl")), "sft")
     first = next(rows).body
