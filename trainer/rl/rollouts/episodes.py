@@ -221,7 +221,7 @@ class OpenEpisode:
         assert self._episode is not None
         action = answered.answer.message(calls_before=num_calls(self.tokens.messages))
         if cut is None and self._is_silence(action):
-            return self._ended("silent")
+            return self._ended("silent", NOTHING if self._settings.silence == "fails" else None)
         self._actions.append(action)
         self._meter.steps += 1
         try:

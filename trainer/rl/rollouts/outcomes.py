@@ -6,7 +6,7 @@
 | `truncated` | it met its family's budget, a slot's room, or a limit of its own | see below |
 | `repeats` | an answer said the same over and over, and was cut there | see below |
 | `too_many_turns` | so many answers, and the environment still goes on | 0 |
-| `silent` | the policy wrote nothing | none |
+| `silent` | the policy wrote nothing | none, or 0 by `silence` |
 | `endless` | an answer ran to the policy's own limit, below the family's budget | none |
 | `environment_error` | the environment raised, or gave what is no step of an episode | none |
 | `environment_timeout` | it hung | none |
