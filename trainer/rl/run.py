@@ -1,6 +1,7 @@
 """A run of reinforcement learning: where it is, one iteration after another, and its end.
 
-    choose tasks -> play them -> learn from the samples -> send the weights -> measure -> keep
+    choose tasks -> play them -> rank what no code rewards -> learn -> send the weights -> measure
+    -> keep
 
 What lies in the folder decides what comes next: samples are read where they were played before, and
 all else is a function of the last checkpoint. So a run that was killed in any of these comes, in
@@ -15,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from records.errors import SynthError
+from records.errors import ConfigError, SynthError
 from synth.gym.core.environment import GymSplit
+from synth.gym.core.ranked import is_ranked
 from synth.gym.registry import Gym
 from trainer.data.chat_format import ChatFormat
 from trainer.inference.policies import ModelPolicy
@@ -24,11 +26,13 @@ from trainer.inference.weights import checksum_of
 from trainer.model.decoder import Decoder
 from trainer.optim.muon import optimizer_of
 from trainer.rl.choice import TaskChoice
+from trainer.rl.critic.critic import Critic, CriticisedGroups
 from trainer.rl.learning import learn, rewarded_samples
 from trainer.rl.lines import IterationTimes, line_of, told
 from trainer.rl.objective.ptx import PtxRows
 from trainer.rl.objective.stepper import RLStepper
 from trainer.rl.rollouts.rollouts import Rollouts
+from trainer.rl.rollouts.samples import Group
 from trainer.rl.rollouts.table import write_samples
 from trainer.rl.rollouts.weights import LocalWeights, WeightSync
 from trainer.rl.settings import RLConfig
@@ -108,6 +112,7 @@ class RLRun:
         played, folder = gym.environments.values(), config.folder / ROLLOUTS
         self.rollouts = Rollouts(policy, played, config.rollouts, folder)
         self._weights = LocalWeights(policy)
+        self._critic = self._critic_of(config)
         self.done, self.steps, self.drawn = 0, 0, 0
         """Iterations, steps of the optimiser, tokens that were learnt from."""
         self.bad = BadSteps()
@@ -146,13 +151,15 @@ class RLRun:
         began = time.monotonic()
         self.policy.sampling = config.sampling_at(iteration)
         groups = await self.rollouts.play(self.choice.of(iteration), iteration)
-        write_samples(self._of(SAMPLES, iteration).with_suffix(".parquet"), groups)
-        self.choice.note(groups)
+        self.choice.note(groups)  # by what code says alone
         played = time.monotonic()
+        groups, lessons, told_by_critic = await self._criticised(groups, iteration)
+        write_samples(self._of(SAMPLES, iteration).with_suffix(".parquet"), groups)
+        ranked = time.monotonic()
         rewarded = rewarded_samples(groups, config.learning.budget)
         steps = await asyncio.to_thread(
             learn,
-            *(self.stepper, rewarded.samples, config.learning, self._good, self.bad),
+            *(self.stepper, rewarded.samples, config.learning, self._good, self.bad, lessons),
             seed=config.seed,
             iteration=iteration,
             steps_before=self.steps,
@@ -172,10 +179,11 @@ class RLRun:
             steps,
             self.rollouts.figures,
             self.choice.difficulties(),
-            IterationTimes(played - began, learnt - played, sync.seconds),
+            IterationTimes(played - began, learnt - ranked, sync.seconds),
             temperature=self.policy.sampling.temperature,
             lr=config.learning.lr,
             drawn=self.drawn,
+            critic=told_by_critic,
         )
         every = config.test.every
         due = every is not None and (self.ended or self.done % every == 0)
@@ -222,6 +230,27 @@ class RLRun:
         """Close what is open; what is paused lies in the folder."""
         await self.rollouts.close()
         await self._gym.close()
+
+    def _critic_of(self, config: RLConfig) -> Critic | None:
+        ranked = [task for task in self.tasks if is_ranked(task)]
+        if ranked and not config.critic.enabled:
+            families = ", ".join(sorted({task.family for task in ranked}))
+            raise ConfigError(
+                f"the answers of {len(ranked)} tasks ({families}) are ranked by a critic, and "
+                "critic.enabled is false: set it, or leave those families"
+            )
+        if not config.critic.enabled:
+            return None
+        own = (self.policy, self.policy.tokenizer, self._chat, config.critic, self.tasks)
+        return Critic(*own, seed=config.seed)
+
+    async def _criticised(self, groups: list[Group], iteration: int) -> CriticisedGroups:
+        if self._critic is None:
+            return CriticisedGroups(groups, None, {})
+        began = time.monotonic()
+        made = await asyncio.to_thread(self._critic.criticise, groups, iteration)
+        seconds = {"critic_s": time.monotonic() - began}
+        return made._replace(measures={**made.measures, **seconds})
 
     @property
     def _checkpoints(self) -> Path:
@@ -284,6 +313,7 @@ class RLRun:
             "bad": self.bad.reasons,
             "best": self.best,
             "tried": self.choice.to_json(),
+            "critic": [] if self._critic is None else self._critic.to_json(),
         }
         folder = self._checkpoints
         folder.mkdir(parents=True, exist_ok=True)
@@ -303,6 +333,8 @@ class RLRun:
         self.bad = BadSteps(state["bad"])
         self.best = BestIteration(*state["best"]) if state["best"] else None
         self.choice.restore(state["tried"])
+        if self._critic is not None:
+            self._critic.restore(state["critic"])
         if self.done:
             self._send()
         log.info("going on behind iteration %d: %s", self.done, found[-1])

@@ -12,6 +12,7 @@ from synth.gym.difficulty import ModerateBand
 from synth.gym.registry import GymConfig
 from trainer.data.sources import CorpusConfig
 from trainer.inference.drawing import Sampling
+from trainer.rl.critic.settings import CriticSettings
 from trainer.rl.objective.settings import LearningSettings
 from trainer.rl.rollouts.settings import RolloutSettings
 from trainer.training.devices import Device
@@ -77,6 +78,8 @@ class RLConfig(Config):
     """How they are played."""
     learning: LearningSettings = LearningSettings()
     """What is learnt from them."""
+    critic: CriticSettings = CriticSettings()
+    """How answers are ranked that no code can reward."""
     good: tuple[CorpusConfig, ...] = ()
     """Conversations that are learnt beside the samples, by `learning.ptx`."""
     good_row_tokens: int = Field(default=1024, ge=8)

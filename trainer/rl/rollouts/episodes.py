@@ -23,6 +23,7 @@ from synth.gym.core.environment import (
     checked,
 )
 from synth.gym.core.questions import Questions
+from synth.gym.core.ranked import is_ranked
 from synth.llm.wire.request import Message
 from trainer.data.chat import AssistantAnswer
 from trainer.data.tokenizer import Tokenizer
@@ -235,6 +236,13 @@ class OpenEpisode:
             raise LostEpisodeError("environment_error", f"a step gave {type(step).__name__}")
         if step.outside is not None:
             raise LostEpisodeError("outside", plain(str(step.outside)))
+        if step.done and is_ranked(self._paused.task):
+            if step.reward is not None:
+                raise LostEpisodeError(
+                    "environment_error",
+                    f"its answers are ranked, and it ended with a reward: {step.reward!r}",
+                )
+            return self._ended(cut or "completed")
         if step.done:
             if not isinstance(step.reward, Reward):
                 raise LostEpisodeError(

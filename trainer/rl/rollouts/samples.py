@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from records.errors import ConfigError
 from synth.gym.core.environment import GymTask, Reward
+from synth.gym.core.ranked import is_ranked
 from synth.llm.wire.request import Message
 from trainer.inference.episode_tokens import EpisodeTokens
 from trainer.rl.rollouts.outcomes import LOST, EpisodeOutcome
@@ -22,7 +23,8 @@ class RolloutSample(NamedTuple):
     """The whole conversation; empty where the environment never began."""
     tools: list[Mapping[str, Any]]
     reward: Reward | None
-    """None: nothing is learnt from it (`trainer.rl.rollouts.outcomes`)."""
+    """None: nothing is learnt from it (`trainer.rl.rollouts.outcomes`), unless its answer is yet to
+    be ranked."""
     outcome: EpisodeOutcome
     detail: str
     """Why it was lost, in words; else empty."""
@@ -44,6 +46,12 @@ class RolloutSample(NamedTuple):
     def lost(self) -> bool:
         """Whether the end says nothing about the policy."""
         return self.outcome in LOST
+
+    @property
+    def awaits_rank(self) -> bool:
+        """Whether its answer can be ranked against others of its task, and has not been."""
+        answered = self.outcome in ("completed", "truncated", "repeats")
+        return answered and self.reward is None and is_ranked(self.task)
 
 
 class GroupKey(NamedTuple):
