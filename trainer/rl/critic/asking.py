@@ -5,7 +5,7 @@ pair is a tie, so a critic that goes by the place alone moves nothing.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, get_args
@@ -94,8 +94,10 @@ def asked_about(
         return []
     with _drawing(policy, Sampling(temperature=0.0, max_tokens=answer_tokens)):
         answers = policy.answers(requests)
-    said = [verdict_in(answer.content) for answer in answers]
-    return [_together(*both) for both in zip(said[::2], said[1::2], strict=True)]
+    said: list[Verdict | None] = [verdict_in(answer.content) for answer in answers]
+    return [
+        _together(straight, turned) for straight, turned in zip(said[::2], said[1::2], strict=True)
+    ]
 
 
 def verdict_in(text: str) -> Verdict | None:
@@ -142,7 +144,7 @@ def _read(arguments: Any) -> Any:
 
 
 @contextmanager
-def _drawing(policy: CriticPolicy, sampling: Sampling):
+def _drawing(policy: CriticPolicy, sampling: Sampling) -> Iterator[None]:
     """The policy draws so inside, from empty slots: what it says hangs on nothing that was drawn
     before."""
     before, policy.sampling = policy.sampling, sampling

@@ -25,9 +25,9 @@ from trainer.rl.rollouts.samples import Group
 
 
 def judged(
-    rule: Rule, groups: Sequence[Group] = (OPEN_GROUP,), iterations: int = 1, **settings: object
+    rule: Rule, groups: Sequence[Group] = (OPEN_GROUP,), iterations: int = 1
 ) -> CriticisedGroups:
-    made, policy = critic(rule, **settings)
+    made, policy = critic(rule)
     done = None
     for iteration in range(iterations):
         done = made.criticise([*verifiable(40), *groups], iteration)
