@@ -68,6 +68,10 @@ def test_a_run_is_seen_iteration_by_iteration_and_goes_on(
             {"gym": {"families": {"instructions": {"prompts": "/etc/passwd"}}}},
             r"prompts = '/etc/passwd' is not inside the data root",
         ),
+        (
+            {"gym": {"families": {"open": {"files": [{"path": "/etc/passwd"}]}}}},
+            r"open.files.path = '/etc/passwd' is not inside the data root",
+        ),
     ],
 )
 def test_a_run_from_the_ui_stays_inside_the_data_root(

@@ -24,9 +24,9 @@ from trainer.rl.rollouts.samples import RolloutSample
 FOLDER = Path(__file__).parent
 """Of the prompt `ranking.md`."""
 
-Verdict = Literal["first", "second", "equal"]
+VerdictWord = Literal["first", "second", "equal"]
 
-VERDICTS: Sequence[Verdict] = get_args(Verdict)
+VERDICT_WORDS: Sequence[VerdictWord] = get_args(VerdictWord)
 
 
 class CriticPolicy(Protocol):
@@ -94,17 +94,17 @@ def asked_about(
         return []
     with _drawing(policy, Sampling(temperature=0.0, max_tokens=answer_tokens)):
         answers = policy.answers(requests)
-    said: list[Verdict | None] = [verdict_in(answer.content) for answer in answers]
+    said: list[VerdictWord | None] = [verdict_in(answer.content) for answer in answers]
     return [
         _together(straight, turned) for straight, turned in zip(said[::2], said[1::2], strict=True)
     ]
 
 
-def verdict_in(text: str) -> Verdict | None:
+def verdict_in(text: str) -> VerdictWord | None:
     """The one word that was asked for, be it in capitals, quoted or with a full stop; None of
     anything else."""
     word = text.strip(" \t\r\n\"'`*.").casefold()
-    return next((verdict for verdict in VERDICTS if verdict == word), None)
+    return next((verdict for verdict in VERDICT_WORDS if verdict == word), None)
 
 
 def answer_of(sample: RolloutSample) -> Sequence[ChatMessage]:
@@ -155,7 +155,7 @@ def _drawing(policy: CriticPolicy, sampling: Sampling) -> Iterator[None]:
         policy.sampling = before
 
 
-def _together(straight: Verdict | None, turned: Verdict | None) -> PairVerdict:
+def _together(straight: VerdictWord | None, turned: VerdictWord | None) -> PairVerdict:
     """Of the verdicts in both orders; in the second one `first` is the other answer."""
     unreadable = (straight is None) + (turned is None)
     if unreadable:

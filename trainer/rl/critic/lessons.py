@@ -14,7 +14,7 @@ from trainer.data.chat import Encoded, encode_chat
 from trainer.data.chat_format import ChatFormat
 from trainer.data.packing import IGNORE, PADDING, PackedBatch
 from trainer.data.tokenizer import Tokenizer
-from trainer.rl.critic.asking import ComparedPair, Verdict
+from trainer.rl.critic.asking import ComparedPair, VerdictWord
 from trainer.rl.critic.pairs import RatedPair
 from trainer.rl.objective.ptx import WeightedRows
 
@@ -75,6 +75,6 @@ def rows_of_pairs(pairs: Sequence[tuple[Encoded, Encoded]], pad: int) -> PackedB
 
 
 def _encoded(pair: RatedPair, turned: bool, tokenizer: Tokenizer, chat: ChatFormat) -> Encoded:
-    right: Verdict = "second" if turned else "first"
+    right: VerdictWord = "second" if turned else "first"
     question = ComparedPair(pair.better, pair.worse).question(turned=turned)
     return encode_chat(tokenizer, [*question, {"role": "assistant", "content": right}], chat=chat)

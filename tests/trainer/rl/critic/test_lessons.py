@@ -8,7 +8,9 @@ from tests.trainer.rl.critic.scripted import group, small_tokenizer, task
 from trainer.data.chat import prompt_for_answer
 from trainer.data.chat_format import ChatFormat
 from trainer.data.packing import IGNORE
+from trainer.inference.episode_tokens import EpisodeTokens
 from trainer.model.initialization import new_decoder
+from trainer.rl.critic.asking import ComparedPair
 from trainer.rl.critic.lessons import CriticLessons, lessons_of
 from trainer.rl.critic.pairs import rated_pairs
 from trainer.rl.objective.minibatches import minibatch_of
@@ -44,6 +46,20 @@ def test_only_the_verdict_is_learnt_and_each_place_is_right_half_of_the_time() -
         before = ids_T[: int(places[0]) + 1].tolist()
         assert before[-len(header) :] == header
     assert words == ["first", "second"] * 3
+
+
+def test_a_verdict_is_learnt_behind_the_very_tokens_that_it_is_asked_by() -> None:
+    chat = ChatFormat(system="Be brief.")
+    pairs = rated_pairs([group(task(1), 1, 9)], most=1, seed=0, iteration=0)
+    given = lessons_of(pairs, TOKENIZER, chat, tokens=4000, weight=1.0)
+    ((straight, turned),) = given.pairs
+    for encoded, is_turned in ((straight, False), (turned, True)):
+        question = ComparedPair(*pairs[0]).question(turned=is_turned)
+        asked = EpisodeTokens()
+        asked.open_answer(TOKENIZER, question, (), chat=chat, seed=0)
+        assert encoded.ids[: len(asked.ids)] == asked.ids
+        assert not any(encoded.learnt[: len(asked.ids)])
+        assert all(encoded.learnt[len(asked.ids) :])
 
 
 def test_steps_share_the_pairs_and_no_pair_is_torn() -> None:
