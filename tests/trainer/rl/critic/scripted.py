@@ -4,6 +4,7 @@ import json
 import random
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 
 from records.seeds import seed_of
 from synth.gym.core.environment import GymTask, Reward
@@ -13,6 +14,7 @@ from trainer.data.chat_format import ChatFormat
 from trainer.data.tokenizer import Tokenizer, train_tokenizer
 from trainer.inference.drawing import Sampling
 from trainer.inference.policies import PolicyRequest
+from trainer.rl.critic.asking import FOLDER
 from trainer.rl.critic.critic import Critic
 from trainer.rl.critic.settings import CriticSettings
 from trainer.rl.rollouts.outcomes import EpisodeOutcome
@@ -104,8 +106,10 @@ def verifiable(count: int) -> list[Group]:
     return [group(task(n), 1, 9, 5, n % 10) for n in range(count)]
 
 
+@cache
 def small_tokenizer() -> Tokenizer:
-    return train_tokenizer(["Tell me of it. It is better first or second. "] * 9, vocab_size=320)
+    prompt = (FOLDER / "ranking.md").read_text()  # else it has a token for every letter
+    return train_tokenizer([prompt, "Tell me of sums. It is "] * 9, vocab_size=900)
 
 
 def critic(

@@ -22,6 +22,7 @@ from trainer.data.tokenizer import train_tokenizer
 from trainer.inference.policies import ModelPolicy, PolicyRequest
 from trainer.model.exchange import export_model, import_model
 from trainer.model.initialization import new_decoder
+from trainer.rl.critic.asking import FOLDER as CRITIC_PROMPTS
 from trainer.rl.loop import reinforce
 from trainer.rl.settings import RLConfig
 from trainer.training.metrics import read_metrics
@@ -35,7 +36,8 @@ ROWS = [{"prompt": f"Say something nice, {n}.", "rubric": ["has a digit"]} for n
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("critic")
     texts = [f"Number {n}? Say a number. It is {n * 7}, first or second." for n in range(200)]
-    tokenizer = train_tokenizer(texts, vocab_size=400)
+    prompt = (CRITIC_PROMPTS / "ranking.md").read_text()  # else it has a token for every letter
+    tokenizer = train_tokenizer([*texts, *[prompt] * 9], vocab_size=900)
     shape = small(vocab_size=tokenizer.size, max_positions=4096, init_std=0.05)
     export_model(new_decoder(shape, 0), made / "start", tokenizer, chat=ChatFormat(system=""))
     (made / "prompts.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
@@ -50,7 +52,7 @@ def config_of(folder: Path, out: str, **other: Any) -> RLConfig:
             "files": [str(folder / "digits.py")],
             "families": {"open": {"files": [{"path": str(folder / "prompts.jsonl")}]}},
         },
-        "choice": {"tasks": 12, "band": {"k": 2}, "rest": 0},
+        "choice": {"tasks": 10, "band": {"k": 2}, "rest": 0},
         "critic": CRITIC,
         "test": {"every": None, "heldout": False},
         "slot_tokens": 4096,
@@ -127,7 +129,9 @@ def test_killed_while_it_ranks_the_run_comes_out_to_the_bit(
     assert len({row["reward"] for row in ranked if row["reward"] is not None}) > 1
     assert all(json.loads(row["reward_parts"]).keys() == {"critic_ties"} for row in ranked
                if row["reward"] is not None)  # fmt: skip
-    verified = [row for row in samples_of(whole) if row["family"] == "digits"]
+    verified = [
+        row for row in samples_of(whole) if row["family"] == "digits" and row["reward"] is not None
+    ]
     told = [json.loads(row["reward_parts"])["digits"] / 100 for row in verified]
     assert [row["reward"] for row in verified] == told
 
