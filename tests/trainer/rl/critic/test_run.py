@@ -119,6 +119,7 @@ def test_a_critic_that_knows_nothing_is_off_and_learns_what_code_knows(folder: P
 def test_killed_while_it_ranks_the_run_comes_out_to_the_bit(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("trainer.rl.loop.draw", lambda config: None)  # most of the time otherwise
     rule = RightByCode()
     answered_by(monkeypatch, rule)
     whole = reinforce(config_of(folder, "whole")).folder
