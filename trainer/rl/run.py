@@ -242,7 +242,8 @@ class RLRun:
         if not config.critic.enabled:
             return None
         own = (self.policy, self.policy.tokenizer, self._chat, config.critic, self.tasks)
-        return Critic(*own, seed=config.seed)
+        room = config.slot_tokens or self.model.config.max_positions
+        return Critic(*own, room=room, seed=config.seed)
 
     async def _criticised(self, groups: list[Group], iteration: int) -> CriticisedGroups:
         if self._critic is None:

@@ -55,14 +55,7 @@ class ComparedPair(NamedTuple):
         """The prompt; `turned`: with the other answer first."""
         first, second = (self.other, self.one) if turned else (self.one, self.other)
         asked, answers = _parted(first, second)
-        return render(
-            "ranking",
-            folder=FOLDER,
-            rubric=[rule._asdict() for rule in self.rubric],
-            asked=[_shown(message) for message in asked],
-            first=[_shown(message) for message in answers[0]],
-            second=[_shown(message) for message in answers[1]],
-        ).messages
+        return _question(self.rubric, asked, *answers)
 
 
 class PairVerdict(NamedTuple):
@@ -100,6 +93,11 @@ def asked_about(
     ]
 
 
+def empty_question() -> list[Message]:
+    """The prompt without request, answers and rubric: less is never asked."""
+    return _question((), (), (), ())
+
+
 def verdict_in(text: str) -> VerdictWord | None:
     """The one word that was asked for, be it in capitals, quoted or with a full stop; None of
     anything else."""
@@ -112,6 +110,14 @@ def answer_of(sample: RolloutSample) -> Sequence[ChatMessage]:
     messages = sample.messages
     begins = [n for n, message in enumerate(messages) if message.get("role") == "assistant"]
     return messages[begins[0] :] if begins else ()
+
+
+def _question(rubric: Sequence[RubricRule], *parts: Sequence[ChatMessage]) -> list[Message]:
+    """`parts`: what was asked, the first answer, the second."""
+    asked, first, second = ([_shown(message) for message in part] for part in parts)
+    rules = [rule._asdict() for rule in rubric]
+    values = {"rubric": rules, "asked": asked, "first": first, "second": second}
+    return render("ranking", folder=FOLDER, **values).messages
 
 
 def _parted(

@@ -12,10 +12,17 @@ from records.errors import ConfigError
 from synth.gym.core.environment import GymTask, Reward
 from synth.gym.core.ranked import is_ranked, rubric_of
 from synth.render.intervals import wilson
+from trainer.data.chat import encode_chat
 from trainer.data.chat_format import ChatFormat
 from trainer.data.tokenizer import Tokenizer
 from trainer.rl.critic.agreement import CHANCE, AgreementRecord, MeasuredPair
-from trainer.rl.critic.asking import ComparedPair, CriticPolicy, PairVerdict, asked_about
+from trainer.rl.critic.asking import (
+    ComparedPair,
+    CriticPolicy,
+    PairVerdict,
+    asked_about,
+    empty_question,
+)
 from trainer.rl.critic.lessons import CriticLessons, lessons_of
 from trainer.rl.critic.pairs import RatedPair, is_held_back, rated_pairs
 from trainer.rl.critic.ranking import GroupComparisons, comparisons_of
@@ -43,12 +50,17 @@ class Critic:
         settings: CriticSettings,
         tasks: Iterable[GymTask],
         *,
+        room: int,
         seed: int,
     ) -> None:
-        """`tasks`: of the run. ConfigError for a rubric that is none, and for tasks to rank beside
-        so few verifiable ones that nothing could ever show what the critic is worth."""
+        """`tasks`: of the run; `room`: tokens that a question with its verdict may have.
+
+        ConfigError where not even a question without answers fits, for a rubric that is none, and
+        for tasks to rank beside so few verifiable ones that nothing could ever show what the critic
+        is worth.
+        """
         self._policy, self._tokenizer, self._chat = policy, tokenizer, chat
-        self._settings, self._seed = settings, seed
+        self._settings, self._room, self._seed = settings, room, seed
         self.record = AgreementRecord(settings.window)
         self._check([task for task in tasks if task.split == "train"])
 
@@ -104,6 +116,13 @@ class Critic:
         self.record.restore(told)
 
     def _check(self, tasks: Sequence[GymTask]) -> None:
+        least = len(encode_chat(self._tokenizer, empty_question(), chat=self._chat).ids)
+        if least + self._settings.answer_tokens >= self._room:
+            raise ConfigError(
+                f"critic: its question has {least} tokens without any answer in it, and a "
+                f"conversation may have {self._room} (slot_tokens, or what the model takes); raise "
+                "slot_tokens, or take a model of more positions"
+            )
         ranked = [task for task in tasks if is_ranked(task)]
         for task in ranked:
             rubric_of(task)
@@ -127,7 +146,7 @@ class Critic:
             pairs,
             self._tokenizer,
             self._chat,
-            tokens=settings.lesson_tokens,
+            tokens=min(settings.lesson_tokens, self._room),
             weight=settings.weight,
         )
 

@@ -28,7 +28,8 @@ class CriticSettings(Config):
     """Pairs of the other tasks whose right verdicts an iteration learns, in both orders, at
     most."""
     lesson_tokens: int = Field(default=2048, ge=8)
-    """Tokens of a pair with its verdict; longer ones are not learnt from."""
+    """Tokens of a pair with its verdict; longer ones, and those that fill a slot, are not learnt
+    from."""
     weight: float = Field(default=0.1, ge=0.0)
     """Of the cross-entropy of right verdicts, in nats a learnt token, beside the objective's loss
     as it is. 0: the critic does not learn. 0.1 is ours."""

@@ -113,11 +113,13 @@ def small_tokenizer() -> Tokenizer:
 
 
 def critic(
-    rule: Rule, tasks: Sequence[GymTask] = (), seed: int = 0, **other: object
+    rule: Rule, tasks: Sequence[GymTask] = (), seed: int = 0, room: int = 4000, **other: object
 ) -> tuple[Critic, ScriptedCritic]:
     policy = ScriptedCritic(rule)
     settings = CriticSettings.model_validate({"enabled": True, "held_back": 0.5, **other})
-    made = Critic(policy, small_tokenizer(), ChatFormat(system=""), settings, tasks, seed=seed)
+    made = Critic(
+        policy, small_tokenizer(), ChatFormat(system=""), settings, tasks, room=room, seed=seed
+    )
     return made, policy
 
 

@@ -160,6 +160,11 @@ def values_of(one: Group) -> list[float]:
     return [s.reward.value for s in one.samples if s.reward is not None]
 
 
+def test_a_question_that_no_slot_holds_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"has \d+ tokens without any answer.* may have 100 "):
+        critic(perfect, room=100)
+
+
 def test_tasks_to_rank_need_others_that_code_rewards() -> None:
     ranked = [task(n, ranked=True) for n in range(3)]
     with pytest.raises(ConfigError, match="only 0 of the 0 verifiable tasks"):
