@@ -1,7 +1,7 @@
 """Reinforcement learning on environments with verifiable rewards, one iteration after another."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any
 from uuid import UUID
 
 from prefect import flow, task
@@ -11,18 +11,27 @@ from prefect.artifacts import (
     aupdate_progress_artifact,
 )
 from prefect.cache_policies import NO_CACHE
+from pydantic import BeforeValidator
 
-from flows.runtime.data_root import check_addresses, check_paths
+from flows.runtime.data_root import (
+    check_addresses,
+    check_before_reading,
+    check_cluster,
+    check_paths,
+    check_roles,
+)
 from flows.runtime.joined_run import send_logs_to_ui
 from flows.runtime.ownership import claim_this_flow_run
 from flows.training.rl_artifacts import show_iterations, show_samples, summary_of
-from flows.training.training_artifacts import Curves
+from flows.training.training_artifacts import Curves, tried
 from records.errors import ConfigError
 from records.sources.stored_files import is_remote
+from synth.gym.grounding.settings import GroundingSettings
 from synth.gym.instructions.environment import InstructionsConfig
 from synth.gym.maths.rows import MathsSettings
 from synth.gym.open_prompts import OpenPromptsSettings
 from synth.gym.programs.settings import ProgramSettings
+from synth.gym.safety.settings import SafetySettings
 from synth.gym.tool_use.settings import ToolUseSettings
 from trainer.data.sources import folder_in
 from trainer.rl.loop import finished, opened_run
@@ -33,7 +42,9 @@ from trainer.training.metrics import MetricsLine
 
 
 @flow(name="rl", flow_run_name="rl-{config.out}")
-async def rl(config: RLConfig) -> Reinforced:
+async def rl(
+    config: Annotated[RLConfig, BeforeValidator(check_before_reading)],
+) -> Reinforced:
     """Learn from rewards; run again, it goes on from the last checkpoint. Rollouts, samples,
     checkpoints, curves and the model for transformers lie in `out`."""
     send_logs_to_ui()
@@ -49,11 +60,13 @@ async def rl(config: RLConfig) -> Reinforced:
         while not run.ended:
             await iteration(run, run.done + 1)
             words = f"iteration {run.done:,} of {config.iterations:,}"
-            await aupdate_progress_artifact(progress, 100.0 * run.done / config.iterations, words)
-            await curves.draw()
-            await show_iterations(config.folder)
-            await show_samples(config.folder, run.done - 1)
+            share = 100.0 * run.done / config.iterations
+            await tried(aupdate_progress_artifact(progress, share, words))
+            await tried(curves.draw())
+            await tried(show_iterations(config.folder))
+            await tried(show_samples(config.folder, run.done - 1))
         done = await scoring_and_export(run)
+    await tried(aupdate_progress_artifact(progress, 100.0, done.words))
     await acreate_markdown_artifact(
         key="trained-model",
         markdown=summary_of(done),
@@ -85,12 +98,15 @@ async def scoring_and_export(run: RLRun) -> Reinforced:
 
 
 def check_rl_reads(config: RLConfig) -> None:
-    """ConfigError for a path or an address that a run from the UI may not use, and for programs."""
+    """ConfigError for a path, an address or a key that a run from the UI may not use, and for
+    programs."""
     if config.gym.files:
         raise ConfigError(
             "gym.files are programs, which a flow that is started from the UI does not run; use "
             "`python -m trainer rl`"
         )
+    check_roles(config.gym.roles)
+    check_cluster(config.sandboxes)
     paths, addresses = [("config.out", config.out), ("config.start_from", config.start_from)], []
     for setting, path in (*_good_paths(config), *_gym_paths(config.gym.families)):
         if not is_remote(path):
@@ -122,6 +138,11 @@ def _gym_paths(families: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
                     yield "config.gym.families.open.files.path", file.path
             case InstructionsConfig(prompts=str(prompts)):
                 yield "config.gym.families.instructions.prompts", prompts
+            case GroundingSettings():
+                for source in (*settings.files, *settings.datasets):
+                    yield "config.gym.families.grounding", source.path
+            case SafetySettings(seeds=str(seeds)):
+                yield "config.gym.families.safety.seeds", seeds
             case ProgramSettings():
                 for problem in settings.problems:
                     if problem.endswith((".yaml", ".yml")):

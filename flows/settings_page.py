@@ -198,10 +198,12 @@ def sections() -> list[Section]:
         Section(
             "Reinforcement learning",
             "`python -m trainer rl`. A run is known by its folder, `out`: *yes* stands for what "
-            "may not change there. The families of `gym.families` follow, each with its settings.",
+            "may not change there. Those of `sandboxes` are as in every run. The families of "
+            "`gym.families` follow, each with its settings.",
             [
-                one._replace(in_id="no" if one.name in FREE_IN_RL else "yes")
+                one._replace(in_id="no" if one.name in FREE_IN_RL | {"sandboxes"} else "yes")
                 for one in settings_of(RLConfig)
+                if not one.name.startswith("sandboxes.")
             ],
         ),
         *(

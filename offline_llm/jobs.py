@@ -6,6 +6,7 @@ from typing import Any
 
 from offline_llm.generator import server_goals
 from offline_llm.generator.agent import write_agent
+from offline_llm.generator.attack import write_attack
 from offline_llm.generator.brief import read_brief, write_brief
 from offline_llm.generator.issue import write_issue
 from offline_llm.generator.persona import write_persona
@@ -16,6 +17,7 @@ from offline_llm.roles.agent import agent
 from offline_llm.roles.claims_judge import judge_claims
 from offline_llm.roles.faults import paraphrase, second_reading, write_fault
 from offline_llm.roles.judge import cause, judge
+from offline_llm.roles.safety_judge import judge_safety
 from offline_llm.roles.user import user_turn
 from offline_llm.server.request import ChatRequest
 from offline_llm.server.response import Reply
@@ -51,6 +53,8 @@ _JOBS: dict[str, Job] = {
     "paraphrase": paraphrase,
     "second_reading": second_reading,
     "claims": judge_claims,
+    "safety_attack": write_attack,
+    "safety_verdicts": judge_safety,
     "simulate_call": simulate_call,
     "world_sketch": write_environment,
 }

@@ -69,7 +69,8 @@ ROOMS = {
             "rephrasing",
         ),
         *("importing", "pipeline", "publish", "browser", "exports/formats", "exports"),
-        *("gym/core", "gym/instructions", "gym/maths", "gym/programs", "gym/tool_use", "gym", "."),
+        *("gym/core", "gym/maths", "gym/instructions", "gym/grounding", "gym/programs"),
+        *("gym/safety", "gym/tool_use", "gym", "."),
     ],
     "trainer": [
         *("data", "model/cpu", "model", "optim", "training", "inference", "serving"),

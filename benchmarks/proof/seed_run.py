@@ -143,7 +143,7 @@ class SeedRun:
         start = {"start_from": self.folder / "drilled" / "model"}
         sources = {"sft": self.data, "unfiltered": everything}
         # a thread each: two models of this size gain more side by side than one from two threads
-        threads = {"OMP_NUM_THREADS": _half_the_cores()}
+        threads = {"OMP_NUM_THREADS": half_the_cores()}
         if "sft" not in self.steps():
             few = self._few_of(everything)
             paces = [self._training("sft", name, few, **start) for name in ("pace", "pace-2")]
@@ -164,7 +164,7 @@ class SeedRun:
         ]
         changes = ("--set", f"steps={TRIED}")
         asked = [
-            [*run, *changes, "--set", f"out={_toml(folder)}"]
+            [*run, *changes, "--set", f"out={toml_value(folder)}"]
             for run, folder in zip(runs, folders, strict=True)
         ]
         together(asked, self._log, env)
@@ -199,7 +199,7 @@ class SeedRun:
             if not self._is_scored(name, self._score_config(*words))
         ]
         for first in range(0, len(left), 2):
-            together(left[first : first + 2], self._log, {"OMP_NUM_THREADS": _half_the_cores()})
+            together(left[first : first + 2], self._log, {"OMP_NUM_THREADS": half_the_cores()})
         copying: dict[str, Callable[[CorpusConfig], Policy]] = {
             "nearest": NearestExample,
             "slots": CopySlots,
@@ -238,7 +238,7 @@ class SeedRun:
 
     def _config(self, name: str, **settings: Any) -> list[str]:
         """A config file and what is changed of it, as words of a command."""
-        changes = [f"{key}={_toml(value)}" for key, value in settings.items()]
+        changes = [f"{key}={toml_value(value)}" for key, value in settings.items()]
         if self._short:
             changes += SHORT[name]
         return [str(CONFIGS / f"{name}.toml"), *(w for one in changes for w in ("--set", one))]
@@ -278,7 +278,7 @@ class SameTasks:
         self.answers, self.prompt_tokens = answering.answers, measuring.prompt_tokens
 
 
-def _half_the_cores() -> str:
+def half_the_cores() -> str:
     """Threads of each of two processes."""
     return str(max(1, (os.cpu_count() or 2) // 2))
 
@@ -320,7 +320,7 @@ def write_unfiltered(dataset: Dataset, path: Path) -> None:
         write_atomic(path, ("\n".join(lines) + "\n").encode())
 
 
-def _toml(value: Any) -> str:
+def toml_value(value: Any) -> str:
     """`true`, a quoted path, a number, or what is TOML already."""
     return (
         json.dumps(str(value))

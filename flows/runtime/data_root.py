@@ -21,6 +21,7 @@ from sandboxes.mcp.servers import ServerConfig
 from synth.engine.context import ConfigT
 from synth.engine.job_config import JobConfig
 from synth.judging.config import JudgedConfig
+from synth.llm.settings.config import RoleConfig
 from synth.llm.settings.endpoints import endpoint_names
 from synth.rephrasing.sources.sources import BUILT_IN, is_on_hub
 
@@ -34,7 +35,13 @@ def check_before_reading(values: Any) -> Any:
     folder = prompts.get("path") if isinstance(prompts, Mapping) else prompts
     if isinstance(folder, str):
         check_paths([("config.prompts", folder)])
-    roles = values.get("roles")
+    gym = values.get("gym")
+    for where in (values, gym if isinstance(gym, Mapping) else {}):
+        _check_endpoints(where.get("roles"))
+    return values
+
+
+def _check_endpoints(roles: Any) -> None:
     for role, own in roles.items() if isinstance(roles, Mapping) else ():
         endpoint = own.get("endpoint") if isinstance(own, Mapping) else None
         if isinstance(endpoint, str) and endpoint not in endpoint_names():
@@ -43,7 +50,6 @@ def check_before_reading(values: Any) -> Any:
                 "started from the UI reads no other file of one; write its settings into the role, "
                 f"or name a ready one: {', '.join(endpoint_names())}"
             )
-    return values
 
 
 ConfigParameter = Annotated[ConfigT, BeforeValidator(check_before_reading)]
@@ -55,18 +61,7 @@ def check_parameters(config: JobConfig, dataset: str) -> None:
 
     Naming a variable as a key sends its value to the endpoint that stands beside it.
     """
-    for role, own in config.roles.items():
-        held = {"api_key_env": own.api_key_env} if own.api_key_env is not None else {}
-        held |= {f"headers.{name}": variable for name, variable in own.headers.items()}
-        for setting, variable in held.items():
-            if variable not in flow_keys():
-                raise ConfigError(
-                    f"roles.{role}.{setting} = {variable!r} is not among the keys that flows "
-                    "started from the UI may use; name it in SYNTH_FLOW_KEYS (commas between) "
-                    "where the flows are served"
-                )
-        if own.ca_file is not None:
-            check_paths([(f"roles.{role}.ca_file", own.ca_file)])
+    check_roles(config.roles)
     check_paths(_paths(config, dataset))
     check_addresses(_addresses(config))
     for server in _own_servers(config):
@@ -78,7 +73,7 @@ def check_parameters(config: JobConfig, dataset: str) -> None:
             "use `synth rephrase`"
         )
     if isinstance(config, JudgedConfig):
-        _check_cluster(config.sandboxes)
+        check_cluster(config.sandboxes)
     if getattr(config, "extensions", ()):
         raise ConfigError(
             "extensions are programs, which a flow that is started from the UI does not run; use "
@@ -86,7 +81,23 @@ def check_parameters(config: JobConfig, dataset: str) -> None:
         )
 
 
-def _check_cluster(sandboxes: SandboxesConfig) -> None:
+def check_roles(roles: Mapping[Any, RoleConfig]) -> None:
+    """ConfigError for a key or a file of certificates that a flow from the UI may not use."""
+    for role, own in roles.items():
+        held = {"api_key_env": own.api_key_env} if own.api_key_env is not None else {}
+        held |= {f"headers.{name}": variable for name, variable in own.headers.items()}
+        for setting, variable in held.items():
+            if variable not in flow_keys():
+                raise ConfigError(
+                    f"roles.{role}.{setting} = {variable!r} is not among the keys that flows "
+                    "started from the UI may use; name it in SYNTH_FLOW_KEYS (commas between) "
+                    "where the flows are served"
+                )
+        if own.ca_file is not None:
+            check_paths([(f"roles.{role}.ca_file", own.ca_file)])
+
+
+def check_cluster(sandboxes: SandboxesConfig) -> None:
     """A kubeconfig may name programs that log in, and a variable's value opens the proxy."""
     settings = sandboxes.kubernetes
     if settings.kubeconfig is not None:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Iterator
+from collections.abc import Iterator
 from uuid import UUID
 
 from prefect import task
@@ -16,7 +16,7 @@ from prefect.cache_policies import NO_CACHE
 from flows.runtime.data_root import check_addresses, check_paths
 from flows.runtime.joined_run import send_logs_to_ui
 from flows.runtime.ownership import claim_this_flow_run
-from flows.training.training_artifacts import Curves, show_tables, summary
+from flows.training.training_artifacts import Curves, show_tables, summary, tried
 from records.sources.stored_files import is_remote
 from trainer.data.sources import ViewName, folder_in
 from trainer.training.ending import Trained
@@ -65,19 +65,12 @@ async def training(config: TrainConfig) -> Trained:
         done = await asyncio.to_thread(train, config, on_step=on_step)
     finally:  # what a run was like that stopped is what somebody wants to see
         steps.put_nowait(None)
-        await _tried(watching)
+        await tried(watching)
     if done.begun == done.steps:
         log.info("%s: all was done before, nothing was left to do", done.words)
-        await _tried(_show_all(config))
-    await _tried(aupdate_progress_artifact(progress, 100.0, done.words))
+        await tried(_show_all(config))
+    await tried(aupdate_progress_artifact(progress, 100.0, done.words))
     return done
-
-
-async def _tried(showing: Awaitable[object]) -> None:
-    """A failure of showing is no reason to lose the training."""
-    (failed,) = await asyncio.gather(showing, return_exceptions=True)
-    if isinstance(failed, Exception):
-        log.warning("the UI does not show all of this run: %s", failed)
 
 
 async def _show_all(config: TrainConfig) -> None:

@@ -5,7 +5,8 @@ All of it is read from the folder of the run, so that a run that went on shows i
 
 import asyncio
 import base64
-from collections.abc import Callable, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -20,6 +21,8 @@ from trainer.training.curves import PLOTS, Plot, marked, pictures
 from trainer.training.ending import Trained
 from trainer.training.metrics import MetricsLine, read_metrics
 from trainer.training.run_folder import MODEL
+
+log = logging.getLogger("synth.flows")
 
 SHOWN = 20
 """Lines of metrics in their table, at most."""
@@ -38,6 +41,13 @@ COLUMNS = {
     "skipped": "skipped",
 }
 """Metric -> how the table calls it."""
+
+
+async def tried(showing: Awaitable[object]) -> None:
+    """A failure of showing is no reason to lose the training."""
+    (failed,) = await asyncio.gather(showing, return_exceptions=True)
+    if isinstance(failed, Exception):
+        log.warning("the UI does not show all of this run: %s", failed)
 
 
 PlotsOf = Callable[[Sequence[MetricsLine]], Sequence[Plot]]

@@ -7,6 +7,7 @@ from typing import Any
 from offline_llm.server.request import ChatRequest
 
 _HEADING = re.compile(r"^## +(.+?)[ \t]*$", re.MULTILINE)
+_BLOCK = re.compile(r"\A`{4,}\w*\n|\n`{4,}(?s:\n.*|)\Z")
 _FENCE = re.compile(r"```(?:json)?\s*\n(.*?)\n```", re.DOTALL)
 
 
@@ -18,6 +19,11 @@ def sections(request: ChatRequest) -> dict[str, str]:
         for heading, body in zip(pieces[1::2], pieces[2::2], strict=True):
             found.setdefault(heading.strip().lower(), body.strip())
     return found
+
+
+def unfenced(text: str) -> str:
+    """The text of a section that is in a fence of its own."""
+    return _BLOCK.sub("", text).strip()
 
 
 def data(text: str) -> Any:

@@ -46,14 +46,19 @@ def load_environment(file: EnvironmentFile) -> GymEnvironment:
     return _Guarded(path, family, environment)
 
 
+def unguarded(environment: GymEnvironment) -> GymEnvironment:
+    """What `load_environment` took of a file; another environment as it is."""
+    return environment.environment if isinstance(environment, _Guarded) else environment
+
+
 class _Guarded:
     def __init__(self, path: str, family: str, environment: GymEnvironment) -> None:
         self.family = family
-        self._path, self._environment = path, environment
+        self._path, self.environment = path, environment
 
     def tasks(self) -> Sequence[GymTask]:
         try:
-            tasks = list(self._environment.tasks())
+            tasks = list(self.environment.tasks())
         except Exception as error:
             raise ConfigError(f"{self._path}: tasks() failed: {self._fault(error)}") from error
         for task in tasks:
@@ -66,14 +71,14 @@ class _Guarded:
 
     async def begin(self, task: GymTask, seed: int) -> GymEpisode:
         try:
-            return _GuardedEpisode(self, await self._environment.begin(task, seed))
+            return _GuardedEpisode(self, await self.environment.begin(task, seed))
         except SynthError:
             raise
         except Exception as error:
             raise self.failed("begin", error) from error
 
     async def close(self) -> None:
-        await self._environment.close()
+        await self.environment.close()
 
     def failed(self, what: str, error: Exception) -> ItemError:
         return ItemError(FAILED, f"{self._path}: {what}(): {self._fault(error)}")

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
 
@@ -11,8 +12,11 @@ from records.config import Config
 from records.digest import canonical_json
 from records.errors import ConfigError
 from records.files import make_folder
+from synth.gym.core.asking import ROLES, Asking
 from synth.gym.core.environment import GymEnvironment, GymSplit, GymTask
 from synth.gym.files import EnvironmentFile, load_environment
+from synth.gym.grounding.environment import GroundedAnswers
+from synth.gym.grounding.settings import GroundingSettings
 from synth.gym.instructions.environment import Instructions, InstructionsConfig
 from synth.gym.maths.puzzles import Puzzles, PuzzlesSettings
 from synth.gym.maths.reasoning import ReasoningQuestions, ReasoningSettings
@@ -20,27 +24,43 @@ from synth.gym.maths.rows import MathsQuestions, MathsSettings
 from synth.gym.open_prompts import OpenPrompts, OpenPromptsSettings
 from synth.gym.programs.programs import Programs
 from synth.gym.programs.settings import ProgramSettings
+from synth.gym.safety.environment import Safety
+from synth.gym.safety.settings import SafetySettings
 from synth.gym.tool_use.settings import ToolUseSettings
 from synth.gym.tool_use.tool_use import ToolUse
+from synth.llm.settings.config import BudgetConfig, RoleConfig
+from synth.llm.settings.merging import expanded_roles
+
+
+class GymSurroundings(NamedTuple):
+    """What a run has for its environments."""
+
+    folder: Path | None = None
+    """To keep things in, if there is one."""
+    asking: Asking = Asking()
+    """The models that play roles; by itself none."""
 
 
 class Family(NamedTuple):
     settings: type[Config]
-    make: Callable[[Any, Path | None], GymEnvironment]
-    """Of the settings, and of a folder to keep things in, if there is one."""
+    make: Callable[[Any, GymSurroundings], GymEnvironment]
 
 
-def _tool_use(settings: ToolUseSettings, folder: Path | None) -> GymEnvironment:
-    return ToolUse(settings, journal=None if folder is None else folder / "tool_use.sqlite")
+def _tool_use(settings: ToolUseSettings, run: GymSurroundings) -> GymEnvironment:
+    return ToolUse(settings, journal=run.folder and run.folder / "tool_use.sqlite")
 
 
 FAMILIES: Mapping[str, Family] = {
+    "grounding": Family(
+        GroundingSettings, lambda settings, run: GroundedAnswers(settings, asking=run.asking)
+    ),
     "instructions": Family(InstructionsConfig, lambda settings, _: Instructions(settings)),
     "maths": Family(MathsSettings, lambda settings, _: MathsQuestions(settings)),
     "open": Family(OpenPromptsSettings, lambda settings, _: OpenPrompts(settings)),
     "programs": Family(ProgramSettings, lambda settings, _: Programs(settings)),
     "puzzles": Family(PuzzlesSettings, lambda settings, _: Puzzles(settings)),
     "reasoning": Family(ReasoningSettings, lambda settings, _: ReasoningQuestions(settings)),
+    "safety": Family(SafetySettings, lambda settings, run: Safety(settings, run.asking)),
     "tool_use": Family(ToolUseSettings, _tool_use),
 }
 """Name of a family -> what it is made of. A family is added with one line."""
@@ -55,6 +75,29 @@ class GymConfig(Config):
     files: tuple[EnvironmentFile, ...] = ()
     """Python files that each define an environment of the user's own. They run with all that this
     program may do, so a run that is started from the UI has none."""
+    roles: dict[str, RoleConfig] = Field(default_factory=dict)
+    """Models that environments ask, by role, as in any run: `judge` decides what code leaves open,
+    `attacker` words what the users of `safety` say. Without a judge, an episode that needs it has
+    no reward. `base_url` has to be said, also where it is `offline`, whose rules are for dry
+    runs."""
+    budget: BudgetConfig = BudgetConfig()
+    """Hard limits of what the roles may cost, over all that the run's folder holds; the only stage
+    is `gym_roles`. What does not fit has no reward."""
+
+    @field_validator("roles", mode="before")
+    @classmethod
+    def _whole_roles(cls, roles: Any) -> Any:
+        if not isinstance(roles, Mapping):
+            return roles
+        whole = expanded_roles(dict(roles), ROLES)
+        for name, own in whole.items():
+            if name not in ROLES:
+                raise ValueError(f"there is no role {name!r}; there are {', '.join(ROLES)}")
+            if isinstance(own, Mapping) and "base_url" not in own:
+                raise ValueError(
+                    f"{name} has no base_url: the /v1 URL of a server, or `offline` for a dry run"
+                )
+        return whole
 
     @field_validator("families", mode="before")
     @classmethod
@@ -78,7 +121,11 @@ class GymConfig(Config):
 class Gym:
     """The environments of a run."""
 
-    def __init__(self, environments: Sequence[GymEnvironment]) -> None:
+    def __init__(
+        self, environments: Sequence[GymEnvironment], asking: Asking | None = None
+    ) -> None:
+        """`asking` is closed with it."""
+        self._asking = asking
         names = Counter(environment.family for environment in environments)
         if twice := sorted(name for name, count in names.items() if count > 1):
             raise ConfigError(
@@ -90,20 +137,32 @@ class Gym:
         }
 
     @classmethod
-    def of(cls, config: GymConfig, folder: Path | None = None) -> "Gym":
+    def of(cls, config: GymConfig, folder: Path | None = None, *, live: int | None = None) -> "Gym":
         """`folder`: where environments keep what is to outlive a run that is killed, such as what
-        simulated users said. ConfigError for a file that is no environment, for settings that an
-        environment refuses, and where there is none at all."""
-        if folder is not None:
-            make_folder(folder)
-        environments = [FAMILIES[name].make(own, folder) for name, own in config.families.items()]
-        environments += [load_environment(file) for file in config.files]
-        if not environments:
+        simulated users said. `live`: sandboxes of each environment at once whose settings do not
+        say it themselves; None: what this machine holds. ConfigError for a file that is no
+        environment, for settings that an environment refuses, and where there is none at all."""
+        if not config.families and not config.files:
             raise ConfigError(
                 f"gym names no environment; set families.NAME, one of {', '.join(FAMILIES)}, or "
                 "files"
             )
-        return cls(environments)
+        if folder is not None:
+            make_folder(folder)
+        asking = Asking(
+            config.roles, journal=folder and folder / "roles.sqlite", budget=config.budget
+        )
+        run = GymSurroundings(folder, asking)
+        try:
+            environments = [
+                FAMILIES[name].make(_with_live(own, live), run)
+                for name, own in config.families.items()
+            ]
+            environments += [load_environment(file) for file in config.files]
+            return cls(environments, asking)
+        except BaseException:
+            asking.close_now()
+            raise
 
     def tasks(self) -> list[GymTask]:
         """Of all families, in their order. ConfigError for a family without tasks, and for tasks
@@ -127,8 +186,17 @@ class Gym:
         return tasks
 
     async def close(self) -> None:
-        for environment in self.environments.values():
-            await environment.close()
+        """All of them, whatever one of them raises."""
+        async with AsyncExitStack() as stack:
+            if self._asking is not None:
+                stack.push_async_callback(self._asking.close)
+            for environment in self.environments.values():
+                stack.push_async_callback(environment.close)
+
+
+def _with_live(settings: Config, live: int | None) -> Config:
+    says_none = isinstance(settings, ToolUseSettings | ProgramSettings) and settings.live is None
+    return settings.model_copy(update={"live": live}) if says_none else settings
 
 
 def _problem_with(task: GymTask, family: str) -> str | None:

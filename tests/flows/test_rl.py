@@ -55,6 +55,10 @@ def test_a_run_is_seen_iteration_by_iteration_and_goes_on(
     assert summary.startswith("**2 iterations")
     assert "| reasoning | 2 |" in summary
 
+    async def fails(folder: Path) -> None:
+        raise OSError("the UI's server is down")
+
+    monkeypatch.setattr("flows.rl.show_iterations", fails)  # what is learnt is not lost for it
     more = asyncio.run(rl(config_of(tmp_path, iterations=3)))
     assert (more.begun, more.iterations) == (2, 3)
 
@@ -64,6 +68,7 @@ def test_a_run_is_seen_iteration_by_iteration_and_goes_on(
     [
         ({"out": "elsewhere"}, r"config.out = .* not inside the data root"),
         ({"gym": {"files": ["digits.py"]}}, "are programs"),
+        ({"sandboxes": {"kubernetes": {"kubeconfig": "x"}}}, "a kubeconfig can start"),
         (
             {"gym": {"families": {"instructions": {"prompts": "/etc/passwd"}}}},
             r"prompts = '/etc/passwd' is not inside the data root",
@@ -71,6 +76,18 @@ def test_a_run_is_seen_iteration_by_iteration_and_goes_on(
         (
             {"gym": {"families": {"open": {"files": [{"path": "/etc/passwd"}]}}}},
             r"open.files.path = '/etc/passwd' is not inside the data root",
+        ),
+        (
+            {"gym": {"families": {"grounding": {"files": [{"path": "/etc/passwd"}]}}}},
+            r"grounding = '/etc/passwd' is not inside the data root",
+        ),
+        (
+            {"gym": {"families": {"safety": {"seeds": "/etc/passwd"}}}},
+            r"seeds = '/etc/passwd' is not inside the data root",
+        ),
+        (
+            {"gym": GYM | {"roles": {"judge": {"base_url": "http://x/v1", "api_key_env": "HOME"}}}},
+            "'HOME' is not among the keys",
         ),
     ],
 )
@@ -87,3 +104,12 @@ def test_a_run_from_the_ui_stays_inside_the_data_root(
     wanted = RLConfig.model_validate(config.model_dump(mode="json") | settings)
     with pytest.raises(ConfigError, match=words):
         check_rl_reads(wanted)
+
+
+def test_a_run_from_the_ui_reads_no_file_of_an_endpoint(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.toml"
+    secret.write_text('token = "hidden"')
+    given = {"gym": GYM | {"roles": {"judge": {"endpoint": str(secret)}}}}
+    with pytest.raises(ConfigError, match="is no ready endpoint") as refused:
+        rl.validate_parameters({"config": config_of(tmp_path).model_dump(mode="json") | given})
+    assert "hidden" not in str(refused.value)

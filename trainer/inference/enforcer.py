@@ -9,6 +9,7 @@ the vocabulary at once whether it may come next. What is enforced of arguments: 
 A model that thinks writes `<think>`, whatever it likes, and `</think>` before it.
 """
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -38,7 +39,7 @@ ANY: /(?s:.+)/
 
 
 class AnswerGrammar:
-    """What answers may be, with one tokenizer."""
+    """What answers may be, with one tokenizer. Several threads may ask."""
 
     def __init__(self, tokenizer: Tokenizer, *, where: str) -> None:
         """ConfigError for a tokenizer, from `where`, that cannot write every letter of a call: what
@@ -46,6 +47,7 @@ class AnswerGrammar:
         self._size = tokenizer.size
         self._engine = LLTokenizer(_Vocabulary(tokenizer, where), n_vocab=tokenizer.size)  # type: ignore[arg-type]
         self._worked_out: dict[str, LLMatcher] = {}
+        self._lock = threading.Lock()
 
     def enforcer(
         self,
@@ -90,18 +92,19 @@ class AnswerGrammar:
     def _enforcer(
         self, key: str, rules: Callable[[], list[str]], *, thinking: bool, what: str
     ) -> "Enforcer":
-        if key not in self._worked_out:
-            start = "start: thought answer" if thinking else "start: answer"
-            grammar = "\n".join(["%llguidance {}", start, _TEXTS, *rules()])
-            matcher = LLMatcher(self._engine, grammar, log_level=0)
-            if matcher.is_error():
-                raise ConfigError(
-                    f"constrained decoding cannot work out {what}: {matcher.get_error()[:300]}"
-                )
-            if len(self._worked_out) >= MOST_WORKED_OUT:
-                self._worked_out.pop(next(iter(self._worked_out)))
-            self._worked_out[key] = matcher
-        return Enforcer(self._worked_out[key].deep_copy(), self._size)
+        with self._lock:
+            if key not in self._worked_out:
+                start = "start: thought answer" if thinking else "start: answer"
+                grammar = "\n".join(["%llguidance {}", start, _TEXTS, *rules()])
+                matcher = LLMatcher(self._engine, grammar, log_level=0)
+                if matcher.is_error():
+                    raise ConfigError(
+                        f"constrained decoding cannot work out {what}: {matcher.get_error()[:300]}"
+                    )
+                if len(self._worked_out) >= MOST_WORKED_OUT:
+                    self._worked_out.pop(next(iter(self._worked_out)))
+                self._worked_out[key] = matcher
+            return Enforcer(self._worked_out[key].deep_copy(), self._size)
 
 
 class Enforcer:

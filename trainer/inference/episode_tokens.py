@@ -65,7 +65,9 @@ class EpisodeTokens:
     """Of the weights that drew the token."""
     routes: Tensor | None = None
     """Experts of the tokens that were fed, from the first on: (tokens, layers with experts, experts
-    of a token). None where the policy keeps none."""
+    of a token). Of a conversation that went on under other weights all are of these: they read it
+    all again, and to them every token is as likely as by these experts, whoever drew it. None where
+    the policy keeps none."""
     answers: list[AnswerSpan] = field(default_factory=list)
     messages: list[ChatMessage] = field(default_factory=list)
     """Those that stand in the tokens as they were handed over, so without the last answer."""

@@ -57,8 +57,8 @@ class AnswerDraft:
     """None while there is more to draw."""
     routes: Tensor | None = None
     """Experts of each token that was fed, the last drawn one not yet: (tokens, layers with experts,
-    experts of a token), those of the pass that read the token first, whatever weights read it again
-    later. None where they were not asked for."""
+    experts of a token), those of the pass that read the token last: what was drawn behind it was
+    drawn from that reading. None where they were not asked for."""
 
 
 class Guide(Protocol):
@@ -239,9 +239,9 @@ class Sampler:
     def _leave_slot(self, sequence: _Sequence) -> None:
         if self._routes_BSLK is not None:
             draft, held = sequence.draft, self._slots.count(sequence.slot)
-            known = 0 if draft.routes is None else len(draft.routes)
-            new = self._routes_BSLK[sequence.slot, known:held].to("cpu", copy=True)
-            draft.routes = new if draft.routes is None else torch.cat((draft.routes, new))
+            read = self._routes_BSLK[sequence.slot, :held].to("cpu", copy=True)
+            unread = read[:0] if draft.routes is None else draft.routes[held:]
+            draft.routes = torch.cat((read, unread))
         self._slots.leave(sequence.slot)
 
     def _is_over(self, sequence: _Sequence, stop: int) -> bool:

@@ -9,7 +9,7 @@ D = features of the model, K = features of a head's query and key, V = of its va
 ones, C = features of the latent.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, cast
 
 import torch
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn.attention.flex_attention import BlockMask
 
 from trainer.model import cpu, fused
+from trainer.model.cache import CachedRows
 from trainer.model.config import TransformerConfig
 from trainer.model.cpu import QueryBlock
 from trainer.model.layers import Linear
@@ -46,10 +47,6 @@ class AttentionContext(NamedTuple):
     track_logits: bool
     """Whether the largest logit of each head is wanted."""
     path: ComputePath
-
-
-Stored = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""Keeps the latents and keys of new tokens; returns those of all tokens so far."""
 
 
 class Attended(NamedTuple):
@@ -133,32 +130,79 @@ class LatentAttention(nn.Module):
         shared = key_BSR[:, None].expand(-1, self.config.num_heads, -1, -1)
         return torch.cat((still, shared), dim=-1), v_BHSV
 
-    def extend(self, x_BTD: Tensor, context: AttentionContext, stored: Stored) -> Tensor:
+    def extend(self, x_BTD: Tensor, context: AttentionContext, rows: CachedRows) -> Tensor:
         """Attention of new tokens over what a cache holds, they included.
 
         One new token a row works on the latents themselves: the two halves of `kv_b_proj` are
-        applied to the query and to the result. More are cheaper the usual way.
+        applied to the query and to the result. More are cheaper the usual way. A CPU takes row by
+        row, so that none is padded to the longest or copied; what padding comes to is 0 there.
         """
         q_BHTK = self.queries(x_BTD, context)
-        latent_BSC, key_BSR = stored(*self.latents(x_BTD, context))
-        if x_BTD.shape[1] > 1:
-            k_BHSK, v_BHSV = self.expand(latent_BSC, key_BSR)
-            # values as wide as keys: only then does a CPU have a kernel that keeps no logits
-            narrower = max(0, k_BHSK.shape[-1] - v_BHSV.shape[-1])
-            wide_BHSK = F.pad(v_BHSV, (0, narrower))
-            out_BHTV = F.scaled_dot_product_attention(
-                q_BHTK, k_BHSK, wide_BHSK, attn_mask=_as_tensor(context.mask), scale=self.scale
-            )[..., : v_BHSV.shape[-1]]
+        rows.write(*self.latents(x_BTD, context))
+        if context.path is ComputePath.CPU:
+            read = self._reads_row_by_row if x_BTD.shape[1] == 1 else self._row_by_row
+            out_BHTV = read(q_BHTK, rows)
         else:
-            out_BHTV = self._absorbed(q_BHTK, latent_BSC, key_BSR, _as_tensor(context.mask))
+            latent_BSC, key_BSR = rows.together()
+            mask_B1TS = _as_tensor(context.mask)
+            if x_BTD.shape[1] == 1:
+                out_BHTV = self._absorbed(q_BHTK, latent_BSC, key_BSR, mask_B1TS)
+            else:
+                out_BHTV = self._expanded(q_BHTK, latent_BSC, key_BSR, mask_B1TS)
         return self.o_proj(out_BHTV.transpose(1, 2).flatten(2))
+
+    def _expanded(
+        self, q_BHTK: Tensor, latent_BSC: Tensor, key_BSR: Tensor, mask_B1TS: Tensor | None
+    ) -> Tensor:
+        """`mask_B1TS` None: as many queries as keys, each of which sees those before it."""
+        k_BHSK, v_BHSV = self.expand(latent_BSC, key_BSR)
+        # values as wide as keys: only then does a CPU have a kernel that keeps no logits
+        wide_BHSK = F.pad(v_BHSV, (0, max(0, k_BHSK.shape[-1] - v_BHSV.shape[-1])))
+        out_BHTK = F.scaled_dot_product_attention(
+            *(q_BHTK, k_BHSK, wide_BHSK),
+            attn_mask=mask_B1TS,
+            is_causal=mask_B1TS is None,
+            scale=self.scale,
+        )
+        return out_BHTK[..., : v_BHSV.shape[-1]]
+
+    def _row_by_row(self, q_BHTK: Tensor, rows: CachedRows) -> Tensor:
+        out_BHTV = q_BHTK.new_zeros(*q_BHTK.shape[:3], self.config.v_head_dim)
+        for row, (new, latent_SC, key_SR) in enumerate(rows.each()):
+            held, end = len(key_SR) - new, len(key_SR)
+            mask_TS = None  # which a CPU can do without where nothing was held
+            if held:
+                index_S = torch.arange(end, device=key_SR.device)
+                mask_TS = (index_S <= index_S[held:, None])[None, None]
+            own_1HTK = q_BHTK[row : row + 1, :, :new]
+            out_1HTV = self._expanded(own_1HTK, latent_SC[None], key_SR[None], mask_TS)
+            out_BHTV[row, :, :new] = out_1HTV[0]
+        return out_BHTV
+
+    def _halves(self) -> tuple[Tensor, Tensor]:
+        """Of `kv_b_proj`: what makes keys, (H, K less R, C), and what makes values, (H, V, C)."""
+        config = self.config
+        both_HOC = self.kv_b_proj.weight.unflatten(0, (config.num_heads, -1))
+        up_k, up_v = both_HOC.split([config.qk_nope_head_dim, config.v_head_dim], dim=1)
+        return up_k, up_v
+
+    def _reads_row_by_row(self, q_BH1K: Tensor, rows: CachedRows) -> Tensor:
+        config = self.config
+        up_k, up_v = self._halves()
+        still, turned = q_BH1K.split([config.qk_nope_head_dim, config.qk_rope_head_dim], dim=-1)
+        still_BHC, turned_BHR = (still @ up_k).squeeze(2), turned.squeeze(2)
+        read_BHC = torch.empty_like(still_BHC)
+        for row, (_, latent_SC, key_SR) in enumerate(rows.each()):
+            scores_HS = torch.addmm(turned_BHR[row] @ key_SR.T, still_BHC[row], latent_SC.T)
+            weights_HS = (widened(scores_HS) * self.scale).softmax(-1).to(latent_SC.dtype)
+            read_BHC[row] = weights_HS @ latent_SC
+        return read_BHC[:, :, None] @ up_v.mT
 
     def _absorbed(
         self, q_BHTK: Tensor, latent_BSC: Tensor, key_BSR: Tensor, mask_B1TS: Tensor
     ) -> Tensor:
         config = self.config
-        both_HOC = self.kv_b_proj.weight.unflatten(0, (config.num_heads, -1))
-        up_k, up_v = both_HOC.split([config.qk_nope_head_dim, config.v_head_dim], dim=1)
+        up_k, up_v = self._halves()
         still, turned = q_BHTK.split([config.qk_nope_head_dim, config.qk_rope_head_dim], dim=-1)
         # the heads as rows of one product: a product for each head copies the latents for each
         scores = (still @ up_k).flatten(1, 2) @ latent_BSC.mT + turned.flatten(1, 2) @ key_BSR.mT

@@ -6,7 +6,6 @@ H = heads, E = experts, K = experts of a token; of routes L counts the layers wi
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -17,7 +16,7 @@ from torch.utils.checkpoint import checkpoint
 from trainer.data.packing import PADDING
 from trainer.model import cpu, fused
 from trainer.model.attention import AttentionContext, LatentAttention, Mask
-from trainer.model.cache import LatentCache
+from trainer.model.cache import CachedRows, LatentCache
 from trainer.model.config import TransformerConfig
 from trainer.model.experts import FeedForward, MixtureOfExperts, Router
 from trainer.model.layers import Embedding, Linear
@@ -192,20 +191,24 @@ class Decoder(nn.Module):
             raise ValueError(f"a slot holds {cache.capacity} tokens")
         at_NT = at_NT.clamp_max(cache.capacity - 1)  # padding may reach beyond, and is never read
         cos, sin = angles(self.config, self.inverse_frequencies, at_NT)
-        keys_S = torch.arange(int(at_NT.max()) + 1, device=ids_NT.device)
-        mask = (keys_S <= at_NT[..., None])[:, None]
         path = self.compute_path
+        mask: Mask = ()  # which a CPU makes row by row
+        if path is ComputePath.DEVICE:
+            keys_S = torch.arange(int(at_NT.max()) + 1, device=ids_NT.device)
+            mask = (keys_S <= at_NT[..., None])[:, None]
         context = AttentionContext(cos, sin, mask, None, track_logits=False, path=path)
+        ends_N = first_N + counts_N
+        ends = list(zip(slots_N.tolist(), first_N.tolist(), ends_N.tolist(), strict=True))
         x = self.model.embed_tokens(ids_NT)
         for number, layer in enumerate(self.layers):
-            stored = partial(cache.write, number, slots_N, at_NT)
-            x = x + layer.self_attn.extend(layer.input_layernorm(x, path), context, stored)
+            rows = CachedRows(cache, number, slots_N, at_NT, ends)
+            x = x + layer.self_attn.extend(layer.input_layernorm(x, path), context, rows)
             normed = layer.post_attention_layernorm(x, path)
             if isinstance(layer.mlp, FeedForward):
                 x = x + layer.mlp(normed)
             else:
                 x = x + layer.mlp(normed, path=path).x
-        cache.lengths_B[slots_N] = first_N + counts_N
+        cache.lengths_B[slots_N] = ends_N
         last = x[torch.arange(len(x), device=x.device), counts_N - 1]
         return self.model.norm(last, path)
 

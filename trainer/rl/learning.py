@@ -19,7 +19,7 @@ from trainer.training.ending import BadSteps
 class RewardedSamples(NamedTuple):
     samples: list[LearntSample]
     penalised: int
-    """Samples that went over their budget."""
+    """Samples that were cut and paid for it."""
     left_out: Mapping[str, int]
     """Samples that are not learnt from, by reason: an outcome without a reward, an answer that was
     not ranked, or a fault of what was drawn."""
@@ -37,7 +37,6 @@ def rewarded_samples(groups: Iterable[Group], budget: BudgetSettings) -> Rewarde
             worth = budgeted(
                 played.reward.value,
                 family=played.task.family,
-                drawn=played.drawn,
                 truncated=played.truncated,
                 settings=budget,
             )

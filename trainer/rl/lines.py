@@ -11,10 +11,11 @@ from typing import Any, NamedTuple
 from synth.gym.core.ranked import is_ranked
 from trainer.rl.choice import Difficulties
 from trainer.rl.learning import RewardedSamples
+from trainer.rl.objective.measures import LearningMeasures
 from trainer.rl.objective.stepper import LearntStep
 from trainer.rl.rollouts.figures import PhaseFigures
 from trainer.rl.rollouts.samples import Group
-from trainer.rl.testing import scores_of, worth_of
+from trainer.rl.testing import scores_of
 from trainer.training.metrics import MetricsLine
 
 OF_CLOCK = (
@@ -62,7 +63,7 @@ def line_of(
         "lr": lr,
         "groups": len(groups),
         "samples": len(samples),
-        "reward": _mean([value for s in verifiable if (value := worth_of(s)) is not None]),
+        "reward": _mean([value for s in verifiable if (value := s.worth) is not None]),
         "turns": _mean([float(s.turns) for s in samples if not s.lost]),
         "drawn": _mean([float(s.drawn) for s in samples if not s.lost]),
         "truncated": _mean([float(s.truncated) for s in samples if not s.lost]),
@@ -72,7 +73,7 @@ def line_of(
         "groups_alone": sum(one.alone for one in counts),
         "groups_equal": sum(one.equal for one in counts),
         **{f"tasks_{name}": n for name, n in difficulties._asdict().items()},
-        **_of_steps(steps),
+        **metrics_of_steps(steps),
         "play_s": times.play,
         "learn_s": times.learn,
         "sync_s": times.sync,
@@ -91,14 +92,16 @@ def line_of(
     return {**line, **critic, **{f"outcome/{name}": n for name, n in sorted(outcomes.items())}}
 
 
-def _of_steps(steps: Sequence[LearntStep]) -> dict[str, Any]:
+def metrics_of_steps(steps: Sequence[LearntStep]) -> dict[str, Any]:
     """Means over the steps that were taken, and why others were skipped."""
     results = [step.taken for step in steps if step.taken is not None]
     taken = [one for one in results if one.skipped is None]
     skipped = [one for one in results if one.skipped is not None]
-    measured = [asdict(step.measures) for step in steps if step.measures is not None]
-    names = measured[0].keys() if measured else ()
-    means = {name: _mean([m[name] for m in measured if m[name] is not None]) for name in names}
+    measured = [_measured(step.measures) for step in steps if step.measures is not None]
+    names = dict.fromkeys(name for own in measured for name in own)
+    means = {
+        name: _mean([own[name] for own in measured if own.get(name) is not None]) for name in names
+    }
     return {
         "steps": len(taken),
         "grad_norm": _mean([one.grad_norm for one in results]),
@@ -108,6 +111,14 @@ def _of_steps(steps: Sequence[LearntStep]) -> dict[str, Any]:
         "why_skipped": skipped[0].why_skipped if skipped else None,
         **{("learnt_tokens" if name == "tokens" else name): mean for name, mean in means.items()},
     }
+
+
+def _measured(measures: LearningMeasures) -> dict[str, Any]:
+    """Of a step that had good conversations alone, only what there is to say of these: an entropy
+    of no tokens is not 0."""
+    if measures.tokens:
+        return asdict(measures)
+    return {"tokens": 0, "ptx_loss": measures.ptx_loss}
 
 
 def told(line: MetricsLine) -> str:

@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from records.files import write_atomic
+from sandboxes.lending.capacity import machine_live
 from synth.gym.registry import Gym
 from trainer.data.chat_format import ChatFormat, format_of
 from trainer.data.corpus import make_corpus
@@ -47,11 +48,13 @@ GYM, SCORES, COVERAGE = "gym", "scores.json", "coverage.md"
 
 FREE = {
     "out", "device", "iterations", "keep", "checkpoint_every", "max_bad_steps", "test.heldout",
-    "learning.micro_rows", "learning.spike", "learning.recompute",
+    "learning.micro_rows", "learning.spike", "learning.recompute", "gym.budget",
+    "sandboxes.backend", "sandboxes.live", "sandboxes.kubernetes",
 }  # fmt: skip
 """What a run may change on its way."""
 
-BEFORE_CONFIG = {LOCK}
+BEFORE_CONFIG = {LOCK, GYM, TOKENS}
+"""What a run has written that was killed, or refused, before its settings are."""
 
 OnIteration = Callable[[MetricsLine], None]
 
@@ -80,19 +83,30 @@ async def opened_run(config: RLConfig) -> AsyncIterator[RLRun]:
     curves are drawn."""
     with held(config.folder):
         refuse_another_run(config, free=FREE, before=BEFORE_CONFIG)
-        run = _opened(config)
-        write_settings(config)
-        try:
-            with Metrics(config.folder, from_step=run.measured) as metrics:
-                run.metrics = metrics
-                yield run
-        finally:
-            await run.close()
-            write_atomic(config.folder / COVERAGE, f"{run.choice.coverage()}\n".encode())
-            draw(config)  # what a run was like that stopped is what somebody wants to see
+        async with config.sandboxes.in_use(), _opened_gym(config) as gym:
+            run = _opened(config, gym)
+            write_settings(config)
+            try:
+                with Metrics(config.folder, from_step=run.measured) as metrics:
+                    run.metrics = metrics
+                    yield run
+            finally:
+                await run.close()
+                write_atomic(config.folder / COVERAGE, f"{run.choice.coverage()}\n".encode())
+                draw(config)  # what a run was like that stopped is what somebody wants to see
 
 
-def _opened(config: RLConfig) -> RLRun:
+@asynccontextmanager
+async def _opened_gym(config: RLConfig) -> AsyncIterator[Gym]:
+    live = config.sandboxes.live_of(config.rollouts.in_flight, machine_live())
+    gym = Gym.of(config.gym, config.folder / GYM, live=live)
+    try:
+        yield gym
+    finally:
+        await gym.close()
+
+
+def _opened(config: RLConfig, gym: Gym) -> RLRun:
     device, start = device_of(config.device), model_folder(Path(config.start_from))
     chat = format_of(Path(config.start_from))
     policy = ModelPolicy(
@@ -113,7 +127,7 @@ def _opened(config: RLConfig) -> RLRun:
         config,
         model,
         policy,
-        Gym.of(config.gym, config.folder / GYM),
+        gym,
         RLStepper.of(model, config.learning, reference),
         _good(config, policy.tokenizer, chat),
         chat,

@@ -110,7 +110,7 @@ class RLRun:
         self.tasks = gym.tasks()
         self.choice = TaskChoice(self.tasks, config.choice, seed=config.seed)
         played, folder = gym.environments.values(), config.folder / ROLLOUTS
-        self.rollouts = Rollouts(policy, played, config.rollouts, folder)
+        self.rollouts = Rollouts(policy, played, config.rollouts, folder, seed=config.seed)
         self._weights = LocalWeights(policy)
         self._critic = self._critic_of(config)
         self.done, self.steps, self.drawn = 0, 0, 0
@@ -227,9 +227,9 @@ class RLRun:
         )
 
     async def close(self) -> None:
-        """Close what is open; what is paused lies in the folder."""
+        """Close the episodes that are paused; how they go on lies in the folder. The gym is closed
+        by whoever made it."""
         await self.rollouts.close()
-        await self._gym.close()
 
     def _critic_of(self, config: RLConfig) -> Critic | None:
         ranked = [task for task in self.tasks if is_ranked(task)]
@@ -275,7 +275,8 @@ class RLRun:
         scores = await self._test("validation", f"validation-{self.done:06d}")
         reward = mean_reward(scores)
         if reward is None:
-            log.warning("validation after %d iterations: no task has a reward", self.done)
+            lost = ", ".join(one.family for one in scores if not one.episodes) or "any family"
+            log.warning("validation after %d iterations: no episode of %s", self.done, lost)
         elif self.best is None or reward > self.best.reward:
             self.best = BestIteration(self.done, reward)
         return scores
@@ -286,6 +287,7 @@ class RLRun:
         tasks = chosen_tasks(self.tasks, split, config.test.tasks)
         if not tasks:
             return []
+        await self.rollouts.close()  # what paused holds servers and sandboxes, and comes back
         return await play_test(
             *(self.policy, list(self._gym.environments.values()), tasks),
             *(config.test, config.rollouts, config.test_sampling),

@@ -7,6 +7,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from records.config import Config
+from sandboxes.lending.places import SandboxesConfig
 from synth.gym.coverage import CoverageSettings
 from synth.gym.difficulty import ModerateBand
 from synth.gym.registry import GymConfig
@@ -72,6 +73,8 @@ class RLConfig(Config):
     """Of tasks, draws and the order of steps."""
     gym: GymConfig
     """The environments whose tasks are played."""
+    sandboxes: SandboxesConfig = SandboxesConfig()
+    """Where their code and servers run. On a cluster `live` is by default `rollouts.in_flight`."""
     choice: ChoiceSettings = ChoiceSettings()
     """Which of their tasks an iteration plays."""
     rollouts: RolloutSettings = RolloutSettings()

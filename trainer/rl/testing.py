@@ -108,9 +108,10 @@ def scores_of(samples: Sequence[RolloutSample]) -> list[FamilyScore]:
 
 
 def mean_reward(scores: Sequence[FamilyScore]) -> float | None:
-    """Of the families alike, those without an episode left aside; None where none has any."""
-    means = [score.reward for score in scores if score.episodes]
-    return fmean(means) if means else None
+    """Of the families alike. None where one of them has no episode: a mean over the others would be
+    compared with means over all."""
+    whole = bool(scores) and all(score.episodes for score in scores)
+    return fmean(score.reward for score in scores) if whole else None
 
 
 def scores_table(before: Sequence[FamilyScore], after: Sequence[FamilyScore]) -> str:
@@ -131,13 +132,6 @@ def score_to_json(score: FamilyScore) -> dict[str, Any]:
     return {**score._asdict(), "parts": dict(score.parts)}
 
 
-def worth_of(sample: RolloutSample) -> float | None:
-    """What a sample counts as in a score; None for one that says nothing about the policy."""
-    if sample.reward is None:
-        return None if sample.lost else 0.0
-    return sample.reward.value
-
-
 def _score(family: str, samples: Sequence[RolloutSample]) -> FamilyScore:
     played = [one for one in samples if not one.lost]
     summed: dict[str, float] = {}
@@ -147,7 +141,7 @@ def _score(family: str, samples: Sequence[RolloutSample]) -> FamilyScore:
         having.update(parts.keys())
         for name, value in parts.items():
             summed[name] = summed.get(name, 0.0) + value
-    values = [value for one in samples if (value := worth_of(one)) is not None]
+    values = [value for one in samples if (value := one.worth) is not None]
     return FamilyScore(
         family=family,
         tasks=len({one.task.task_id for one in samples}),

@@ -36,7 +36,8 @@ class PreparedAnswer(NamedTuple):
 
 
 class Prompting:
-    """For one model. Not for use by several threads at a time: the grammar is not."""
+    """For one model. Not for use by several threads at a time: the grammar is made by the first
+    request that needs it."""
 
     def __init__(
         self,

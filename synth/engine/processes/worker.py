@@ -61,7 +61,7 @@ class Setup(NamedTuple):
     """What is known of the endpoints so far."""
 
 
-class Asking:
+class _Asking:
     """Questions to the run. Who is cancelled while waiting gives back what still comes."""
 
     def __init__(self, channel: Channel) -> None:
@@ -90,7 +90,7 @@ class Asking:
 class SharedBudget(Budget):
     """The run's budget, seen from a worker. Without limits nothing is asked, only reported."""
 
-    def __init__(self, channel: Channel, asking: Asking, *, limited: bool) -> None:
+    def __init__(self, channel: Channel, asking: _Asking, *, limited: bool) -> None:
         super().__init__()
         self.limited = limited
         self._channel, self._asking = channel, asking
@@ -122,7 +122,7 @@ class SharedBudget(Budget):
 class SharedGate(Gate):
     """The run's gate of one endpoint, seen from a worker."""
 
-    def __init__(self, channel: Channel, asking: Asking, endpoint: EndpointKey) -> None:
+    def __init__(self, channel: Channel, asking: _Asking, endpoint: EndpointKey) -> None:
         super().__init__(Limiter(1))
         self._channel, self._asking, self._endpoint = channel, asking, endpoint
 
@@ -221,7 +221,7 @@ async def _serve(end: socket.socket) -> None:
         return
     setup: Setup = first[0]
     _send_logs(channel, setup.log_level)
-    asking = Asking(channel)
+    asking = _Asking(channel)
     budget = SharedBudget(channel, asking, limited=setup.budget_limited)
     config = setup.config
     app = create_app(config.offline.settings())

@@ -55,6 +55,9 @@ class GymStep(NamedTuple):
     outside: str | None = None
     """Why the episode ended without saying anything about the policy, such as a server that is
     down."""
+    truncated: bool = False
+    """Whether the environment ended it for its length, such as a limit of turns. It has a reward
+    all the same."""
 
 
 class GymEpisode(Protocol):

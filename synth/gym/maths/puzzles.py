@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import Field, JsonValue, field_validator
@@ -12,12 +12,11 @@ from records.digest import digest
 from records.errors import ConfigError
 from records.seeds import seed_of
 from synth.gym.core.environment import GymTask, Reward
-from synth.gym.core.questions import Questions
-from synth.gym.maths.answers import INSTRUCTION, final_answer
+from synth.gym.maths.answers import final_answer
 from synth.gym.maths.checker import DRAW_CPU_S, Checker
 from synth.gym.maths.kinds import KINDS, LEFT_OUT
 from synth.gym.maths.puzzle_checks import CHECKS
-from synth.gym.maths.splits import SplitCounts, SplitShares, drawn_into_splits
+from synth.gym.maths.splits import DrawnQuestions, SplitCounts, SplitShares, drawn_into_splits
 
 DRAWN_TOGETHER = 10
 """Puzzles of one of the library's data sets; another seed makes the next."""
@@ -79,31 +78,17 @@ class PuzzlesSettings(Config):
     """Which questions belong to which split."""
 
 
-class Puzzles(Questions):
+class Puzzles(DrawnQuestions):
     """One puzzle, one answer, right or wrong: the value is 1 or 0. Its parts are `answered`,
     `library` (the library's own score, where its scorer may be asked), and `unchecked` where trying
     the answer out took more time or memory than there is for it."""
 
     family = "puzzles"
-    system = INSTRUCTION
 
     def __init__(self, settings: PuzzlesSettings = PuzzlesSettings()) -> None:
+        super().__init__()
         self._settings = settings
         self._checker = Checker()
-        self._tasks: list[GymTask] | None = None
-
-    def tasks(self) -> Sequence[GymTask]:
-        """Drawn when they are asked for first, in seconds for some hundred. ConfigError for a kind
-        that has fewer different puzzles than are wanted, and for settings that it does not know."""
-        if self._tasks is None:
-            seen: set[str] = set()
-            self._tasks = [
-                task for own in self._settings.kinds for task in self._tasks_of(own, seen)
-            ]
-        return self._tasks
-
-    def question(self, task: GymTask) -> str:
-        return task.body["question"]
 
     def reward(self, task: GymTask, answer: str) -> Reward:
         body = task.body
@@ -155,7 +140,13 @@ class Puzzles(Questions):
         parts["library"] = float(score)
         return score
 
-    def _tasks_of(self, own: PuzzleSettings, seen: set[str]) -> Iterator[GymTask]:
+    def _drawn(self, seen: set[str]) -> Iterator[GymTask]:
+        """In seconds for some hundred. ConfigError for a kind that has fewer different puzzles than
+        are wanted, and for settings that it does not know."""
+        for own in self._settings.kinds:
+            yield from self._of(own, seen)
+
+    def _of(self, own: PuzzleSettings, seen: set[str]) -> Iterator[GymTask]:
         counts = own.counts
         wanted = counts.train + counts.validation + counts.heldout
         most = max(FEWEST_DRAWS, DRAWS_FOR_ONE * wanted)

@@ -2,7 +2,7 @@
 `reasoning`)."""
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
@@ -11,12 +11,11 @@ from records.config import Config
 from records.digest import digest
 from records.seeds import rng_of
 from synth.gym.core.environment import GymTask, Reward
-from synth.gym.core.questions import Questions
-from synth.gym.maths.answers import INSTRUCTION, final_answer
+from synth.gym.maths.answers import final_answer
 from synth.gym.maths.own_question import OwnQuestion
 from synth.gym.maths.puzzle_checks import CHECKS
 from synth.gym.maths.riddles import letter_riddle, morse_decoding, number_riddle
-from synth.gym.maths.splits import SplitCounts, SplitShares, drawn_into_splits
+from synth.gym.maths.splits import DrawnQuestions, SplitCounts, SplitShares, drawn_into_splits
 from synth.gym.maths.tables import cross_table_aggregation, multi_hop_table
 
 DRAWS_FOR_ONE = 60
@@ -71,26 +70,14 @@ class ReasoningSettings(Config):
     """Which questions belong to which split."""
 
 
-class ReasoningQuestions(Questions):
+class ReasoningQuestions(DrawnQuestions):
     """One question, one answer, right or wrong: the value is 1 or 0, with the part `answered`."""
 
     family = "reasoning"
-    system = INSTRUCTION
 
     def __init__(self, settings: ReasoningSettings = ReasoningSettings()) -> None:
+        super().__init__()
         self._settings = settings
-        self._tasks: list[GymTask] | None = None
-
-    def tasks(self) -> Sequence[GymTask]:
-        """Made when they are asked for first. ConfigError for a kind that has fewer different
-        questions than are wanted."""
-        if self._tasks is None:
-            seen: set[str] = set()
-            self._tasks = [task for own in self._settings.kinds for task in self._of(own, seen)]
-        return self._tasks
-
-    def question(self, task: GymTask) -> str:
-        return task.body["question"]
 
     def reward(self, task: GymTask, answer: str) -> Reward:
         found = final_answer(answer)
@@ -98,6 +85,11 @@ class ReasoningQuestions(Questions):
             return Reward(0.0, {"answered": 0.0})
         right = CHECKS[task.body["check"]](found.text, task.body["answer"], {})
         return Reward(float(right), {"answered": 1.0})
+
+    def _drawn(self, seen: set[str]) -> Iterator[GymTask]:
+        """ConfigError for a kind that has fewer different questions than are wanted."""
+        for own in self._settings.kinds:
+            yield from self._of(own, seen)
 
     def _of(self, own: OwnKindSettings, seen: set[str]) -> Iterator[GymTask]:
         generator, counts = GENERATORS[own.kind], own.counts

@@ -2,7 +2,7 @@
 
 import asyncio
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import Field
@@ -11,11 +11,10 @@ from records.config import Config
 from records.digest import digest
 from records.errors import ConfigError
 from synth.gym.core.environment import GymTask, Reward
-from synth.gym.core.questions import Questions
-from synth.gym.maths.answers import INSTRUCTION, final_answer, one_space
+from synth.gym.maths.answers import final_answer, one_space
 from synth.gym.maths.checker import Checker
 from synth.gym.maths.mathematics import refusal
-from synth.gym.maths.splits import SplitCounts, SplitShares, drawn_into_splits
+from synth.gym.maths.splits import DrawnQuestions, SplitCounts, SplitShares, drawn_into_splits
 from synth.matching.evaluations import evaluation_rows
 
 
@@ -44,29 +43,17 @@ class MathsSettings(Config):
     """Which questions belong to which split."""
 
 
-class MathsQuestions(Questions):
+class MathsQuestions(DrawnQuestions):
     """One question, one answer, right or wrong: the value is 1 or 0. Its parts are `answered`,
     `refused` for an answer that was not worked out or is several, and `unchecked` where comparing
     took more time or memory than there is for it."""
 
     family = "maths"
-    system = INSTRUCTION
 
     def __init__(self, settings: MathsSettings) -> None:
+        super().__init__()
         self._settings = settings
         self._checker = Checker()
-        self._tasks: list[GymTask] | None = None
-
-    def tasks(self) -> Sequence[GymTask]:
-        """Read when they are asked for first. ConfigError for a row without question or answer, and
-        for files that have too few."""
-        if self._tasks is None:
-            seen: set[str] = set()
-            self._tasks = [task for own in self._settings.files for task in self._of(own, seen)]
-        return self._tasks
-
-    def question(self, task: GymTask) -> str:
-        return task.body["question"]
 
     def reward(self, task: GymTask, answer: str) -> Reward:
         found = final_answer(answer)
@@ -94,6 +81,11 @@ class MathsQuestions(Questions):
             parts["unchecked"] = 1.0
             return False
         return bool(compared.result)
+
+    def _drawn(self, seen: set[str]) -> Iterator[GymTask]:
+        """ConfigError for a row without question or answer, and for files that have too few."""
+        for own in self._settings.files:
+            yield from self._of(own, seen)
 
     def _of(self, own: MathsFile, seen: set[str]) -> Iterator[GymTask]:
         what = f"gym.maths.files, path {own.path!r}"

@@ -1,10 +1,11 @@
-"""To which split a question belongs, by its content alone, and drawing until a split has enough.
+"""Questions that are drawn until each split has enough; a question's own words say its split.
 
 The same words have the same split under every seed, setting and file, so a question that is learnt
 from is never one that is scored.
 """
 
-from collections.abc import Iterable
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from pydantic import Field, model_validator
@@ -13,7 +14,9 @@ from records.config import Config
 from records.digest import digest
 from records.errors import ConfigError
 from records.seeds import share_of
-from synth.gym.core.environment import GymSplit
+from synth.gym.core.environment import GymSplit, GymTask
+from synth.gym.core.questions import Questions
+from synth.gym.maths.answers import INSTRUCTION
 
 Drawn = TypeVar("Drawn")
 
@@ -97,3 +100,25 @@ def drawn_into_splits(
         f"{what}: {given} draws gave {len(taken)} different questions, and {lacking} are missing; "
         "ask for fewer, raise the level, or lower the share of a split that has too many"
     )
+
+
+class DrawnQuestions(Questions):
+    """An environment of such questions, which stand in the `body` of their tasks."""
+
+    system = INSTRUCTION
+
+    def __init__(self) -> None:
+        self._tasks: list[GymTask] | None = None
+
+    def tasks(self) -> Sequence[GymTask]:
+        """Drawn once, when they are asked for first."""
+        if self._tasks is None:
+            self._tasks = list(self._drawn(set()))
+        return self._tasks
+
+    def question(self, task: GymTask) -> str:
+        return task.body["question"]
+
+    @abstractmethod
+    def _drawn(self, seen: set[str]) -> Iterable[GymTask]:
+        """All tasks. `seen`: as `drawn_into_splits` has it, of questions that are drawn already."""

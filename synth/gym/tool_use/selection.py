@@ -1,10 +1,19 @@
 """Which tasks of a dataset can be played here, and which of them are wanted."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Literal
 
 from records.tables.schemas import Row
+from synth.episode.tools.code_environments import is_code
 from synth.episode.tools.executors import Catalogue
+from synth.llm.wire.request import Message
+from synth.rubrics.reward import evidence_of, left_open, objective_reward, rubric_of
+
+GREETING: Sequence[Message] = (
+    {"role": "user", "content": "Hello."},
+    {"role": "assistant", "content": "Hello."},
+)
+"""An episode in which nothing is done."""
 
 TaskComplexity = Literal["simple", "moderate", "complex"]
 """Of a task: one user goal, two, three or four."""
@@ -38,3 +47,13 @@ def why_unfit(
     if max_calls is not None and len(task["reference_plan"]) > max_calls:
         return "more_calls"
     return None
+
+
+def is_earned_by_nothing(catalogue: Catalogue, task: Row) -> bool:
+    """Whether an agent that greets and does nothing earns something by code, as of a task that
+    cannot be solved: whether it said why is for a judge to say."""
+    if is_code(task):  # its tests fail on what it begins with, which proved it
+        return False
+    rubric = rubric_of(task)
+    verdicts = catalogue.kinds.check_all(rubric, evidence_of(GREETING, []))
+    return not left_open(rubric, verdicts) and objective_reward(rubric, verdicts) > 0

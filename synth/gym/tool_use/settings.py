@@ -32,8 +32,9 @@ class ToolUseSettings(Config):
     complexities: tuple[TaskComplexity, ...] = ()
     """Only tasks of one user goal, of two, of three or four; all where none is named."""
     variants: tuple[Variant, ...] = ()
-    """Only tasks of these variants; all where none is named. Of tasks that cannot be solved code
-    sees that nothing was changed, and not whether the agent said why."""
+    """Only tasks of these variants. Where none is named, tasks of all variants but those that an
+    agent earns something by who does nothing: of tasks that cannot be solved code sees that nothing
+    was changed, and not whether the agent said why."""
     max_calls: int | None = Field(default=None, ge=1)
     """Tasks whose reference plan has more calls are left out."""
     reward: Literal["objective", "success"] = "objective"

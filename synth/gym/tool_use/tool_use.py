@@ -27,7 +27,7 @@ from synth.episode.tools.code_environments import bug_of
 from synth.gym.core.environment import GymSplit, GymStep, GymTask, Reward, checked
 from synth.gym.tool_use.findings import findings_of
 from synth.gym.tool_use.opened_tasks import OpenedTasks, episode_seed_of, opened_tasks
-from synth.gym.tool_use.selection import why_unfit
+from synth.gym.tool_use.selection import is_earned_by_nothing, why_unfit
 from synth.gym.tool_use.settings import ToolUseSettings
 from synth.llm.wire.request import Message
 from synth.pipeline.config_files import newest_run_config
@@ -132,6 +132,8 @@ class ToolUse:
                 catalogue, task, complexities=wanted.complexities, max_calls=wanted.max_calls
             ):
                 self.left_out[why] += 1
+            elif not wanted.variants and is_earned_by_nothing(catalogue, task):
+                self.left_out["earned_by_nothing"] += 1
             else:
                 origin = bug_of(task) or origin_of(task, rows)
                 split = split_of_task(task["split"], origin, wanted.validation_share)
@@ -172,7 +174,7 @@ class ToolUseEpisode:
             return GymStep(step.observation, done=False)
         if reason in OUTSIDE:
             return GymStep([], done=True, outside=reason)
-        return GymStep([], done=True, reward=checked(self._reward(step)))
+        return GymStep([], True, checked(self._reward(step)), truncated=step.truncated)
 
     async def close(self) -> None:
         await self._env.close()

@@ -3,6 +3,7 @@
 import json
 import random
 from functools import lru_cache
+from threading import Thread
 from typing import Any, Literal
 
 import jsonschema
@@ -417,6 +418,28 @@ def test_at_a_limit_of_the_engine_the_end_token_is_not_said_to_be_all_that_may_f
     enforcer = Enforcer(LLMatcher(grammar._engine, text, log_level=0, limits=few), tokenizer.size)
     with pytest.raises(GuideError, match="cannot be told: lexer error: too many states"):
         follow(enforcer, tokenizer.encode("abcxyzxyzxyzab"))
+
+
+def test_a_grammar_is_not_forgotten_while_another_thread_asks_for_it(
+    tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in rollouts, where requests are read while others are drawn."""
+    monkeypatch.setattr("trainer.inference.enforcer.MOST_WORKED_OUT", 1)
+    grammar = AnswerGrammar(tokenizer, where="here")
+    grammar.enforcer(TOOLS[:1])
+    other = Thread(target=lambda: grammar.enforcer(TOOLS[:1], calls_before=1))
+
+    class Interrupted(dict[str, LLMatcher]):
+        def __contains__(self, key: object) -> bool:
+            found = super().__contains__(key)
+            if found and other.ident is None:
+                other.start()
+                other.join(timeout=0.3)
+            return found
+
+    grammar._worked_out = Interrupted(grammar._worked_out)
+    assert grammar.enforcer(TOOLS[:1]).allowed().any()
+    other.join()
 
 
 def test_an_answer_at_a_limit_of_the_engine_ends_alone(caplog: pytest.LogCaptureFixture) -> None:

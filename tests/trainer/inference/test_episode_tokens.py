@@ -321,8 +321,10 @@ def test_after_other_weights_an_episode_goes_on_with_their_version(folders: list
     drawn = len(tokens.ids) - 1  # behind the last one stands what closes it
     assert tokens.versions[at:drawn] == [0] * 5 + [3] * 9
     ids = torch.tensor([tokens.ids])
+    read_by = []
     for folder, version in zip(folders, (0, 3), strict=True):
         model = import_model(folder).eval()
+        read_by.append(routes_of(model, ids[0]).sort(-1).values)
         with torch.no_grad():
             logprobs = model.logits(model(ids).hidden_BTD)[0].log_softmax(-1)
         for place in range(at, drawn):
@@ -331,7 +333,10 @@ def test_after_other_weights_an_episode_goes_on_with_their_version(folders: list
             assert same == (tokens.versions[place] == version)
     assert before is not None
     assert tokens.routes is not None
-    assert torch.equal(tokens.routes[: len(before)], before)  # of the pass that drew
+    assert torch.equal(before.sort(-1).values, read_by[0][: len(before)])
+    now = tokens.routes.sort(-1).values
+    assert torch.equal(now, read_by[1][: len(now)])  # the whole, as the later ones read it
+    assert not torch.equal(now[: len(before)], read_by[0][: len(before)])
 
 
 def test_a_prompt_without_room_is_answered_by_silence_and_goes_on(folders: list[Path]) -> None:

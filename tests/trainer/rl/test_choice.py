@@ -76,6 +76,15 @@ def test_samples_that_were_all_lost_say_nothing_of_a_task() -> None:
     assert not choice.tried
 
 
+def test_silence_and_answers_without_an_end_are_attempts_that_did_not_pass() -> None:
+    tasks = [task(0), task(1)]
+    choice = TaskChoice(tasks, SETTINGS, seed=0)
+    samples = [sample(tasks[0], None, outcome) for outcome in ("silent", "endless", "late")]
+    choice.note([Group(tasks[0], 0, samples)])
+    assert choice.tried[tasks[0].task_id].rewards == [0.0, 0.0]
+    assert choice.difficulties().too_hard == 1
+
+
 def test_no_task_to_learn_from_is_refused() -> None:
     with pytest.raises(ConfigError, match="no task to learn from"):
         TaskChoice([task(0, "heldout")], SETTINGS, seed=0)
@@ -91,6 +100,15 @@ def test_silence_counts_as_nothing_and_what_lies_outside_is_left_aside() -> None
     assert score.parts == {"half": 0.5}
     assert mean_reward([score]) == score.reward
     assert mean_reward(scores_of([sample(one, None, "late")])) is None
+    assert mean_reward([]) is None
+
+
+def test_a_family_that_was_lost_leaves_no_mean_to_compare_with_others() -> None:
+    easy, hard = task(0, family="easy"), task(1, family="hard")
+    both = scores_of([sample(easy, 1.0), sample(hard, 0.0)])
+    assert mean_reward(both) == 0.5
+    without = scores_of([sample(easy, 1.0), sample(hard, None, "environment_timeout")])
+    assert mean_reward(without) is None
 
 
 def test_a_test_takes_the_same_tasks_of_each_family_whatever_their_order() -> None:

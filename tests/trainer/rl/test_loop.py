@@ -1,8 +1,11 @@
 """Whole runs: what they leave, that they learn, and that a kill anywhere changes nothing."""
 
+import asyncio
 import json
 import subprocess
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +14,16 @@ import pytest
 import torch
 
 from records.errors import ConfigError
+from sandboxes.lending.leases import HERE, SandboxPlace, leasing_from, place_in_use
+from sandboxes.lending.places import SandboxesConfig
+from sandboxes.local.backend import LocalBackend
+from synth.gym.programs.programs import Programs
 from tests.trainer.rl.killed_work import PLACES
-from tests.trainer.rl.small_rl import rl_config
+from tests.trainer.rl.small_rl import ENVIRONMENT, rl_config
 from trainer.model.exchange import import_model
 from trainer.rl.lines import OF_CLOCK
-from trainer.rl.loop import reinforce
+from trainer.rl.loop import opened_run, reinforce
+from trainer.rl.settings import RLConfig
 from trainer.training.metrics import MetricsLine, read_metrics
 
 ROOT = Path(__file__).parents[3]
@@ -76,6 +84,94 @@ def test_another_run_of_the_folder_is_refused(tmp_path: Path) -> None:
     reinforce(rl_config(tmp_path, iterations=1))
     with pytest.raises(ConfigError, match=r"seed: 0 there, 1 here"):
         reinforce(rl_config(tmp_path, iterations=1, seed=1))
+
+
+def test_a_run_that_could_not_begin_closes_its_gym_and_leaves_its_folder_to_the_next(
+    tmp_path: Path,
+) -> None:
+    closed = tmp_path / "closed"
+    text = ENVIRONMENT.replace('["train"] * 6', '["heldout"] * 6').replace(
+        "ENVIRONMENT =",
+        f"    async def close(self):\n        open({str(closed)!r}, 'w')\n\n\nENVIRONMENT =",
+    )
+    (tmp_path / "none.py").write_text(text)
+
+    async def opened(config: RLConfig) -> int:
+        async with opened_run(config) as run:
+            return len(run.tasks)
+
+    with pytest.raises(ConfigError, match="no task to learn from"):
+        asyncio.run(opened(rl_config(tmp_path, gym={"files": [str(tmp_path / "none.py")]})))
+    assert closed.exists()
+    assert asyncio.run(opened(rl_config(tmp_path))) == 16
+
+
+COUNTED = """
+    async def begin(self, task, seed):
+        episode = await super().begin(task, seed)
+
+        async def closed():
+            print("-" + task.split, file=open(LOG, "a"))
+
+        print("+" + task.split, file=open(LOG, "a"))
+        episode.close = closed
+        return episode
+
+
+ENVIRONMENT ="""
+
+
+def test_what_paused_is_closed_while_tests_are_played(tmp_path: Path) -> None:
+    """It would hold the servers and sandboxes that these wait for."""
+    log = tmp_path / "log"
+    text = ENVIRONMENT.replace("ENVIRONMENT =", COUNTED)
+    (tmp_path / "counted.py").write_text(f"LOG = {str(log)!r}\n{text}")
+    rollouts = {"samples": 2, "in_flight": 4, "segment_tokens": 3, "deterministic": True}
+    config = rl_config(
+        tmp_path,
+        iterations=1,
+        gym={"files": [str(tmp_path / "counted.py")]},
+        rollouts=rollouts,
+        test={"every": 1, "tasks": 1, "heldout": False},
+    )
+    reinforce(config)
+    assert read_metrics(config.folder)[-1]["carried"] > 0
+    learning, tested = 0, 0
+    for event in log.read_text().split():
+        learning += {"+train": 1, "-train": -1}.get(event, 0)
+        tested += event == "+validation"
+        assert not (learning and event == "+validation")
+    assert (learning, tested) == (0, 2)
+
+
+def test_sandboxes_are_leased_from_where_the_run_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Elsewhere(LocalBackend):
+        name = "elsewhere"
+
+    @asynccontextmanager
+    async def on_a_cluster(_: SandboxesConfig) -> AsyncIterator[None]:
+        with leasing_from(SandboxPlace(Elsewhere())):
+            yield
+
+    asked: list[str] = []
+    monkeypatch.setattr(SandboxesConfig, "in_use", on_a_cluster)
+    programs = "synth.gym.programs.programs.available"
+    monkeypatch.setattr(programs, lambda: asked.append(place_in_use().backend.name))
+
+    async def live(cluster: dict[str, Any]) -> int | None:
+        config = rl_config(tmp_path, gym={"families": {"programs": {}}}, sandboxes=cluster)
+        async with opened_run(config) as run:
+            environment = run._gym.environments["programs"]
+            assert isinstance(environment, Programs)
+            return environment.settings.live
+
+    assert asyncio.run(live({"backend": "kubernetes"})) == 8  # as many as are in flight
+    # where they are may change on the way
+    assert asyncio.run(live({"backend": "kubernetes", "live": 3})) == 3
+    assert asked == ["elsewhere"] * 2
+    assert place_in_use() is HERE
 
 
 @pytest.mark.parametrize(

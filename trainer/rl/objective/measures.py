@@ -22,7 +22,9 @@ class LearningMeasures:
     policy_loss: float
     """Of the objective alone."""
     kl_k1: float
-    """Mean of log pi_old - log pi: KL(pi_old || pi), without bias; it may be below 0."""
+    """Mean of log pi_old - log pi: KL(pi_old || pi), without bias where tokens are drawn at
+    temperature 1 without top-p and grammar; it may be below 0. Of fresh samples it is 0 before the
+    first step of an iteration."""
     kl_k3: float
     """The same by `trainer.rl.objective.objectives.k3`: never below 0."""
     reference_kl: float | None

@@ -20,7 +20,9 @@ class SquaredSettings(Config):
     """Which objective this is."""
     tau: float = Field(default=0.1, gt=0.0)
     """How much a nat of log-ratio weighs against reward: what holds the policy to the one that drew
-    the samples. 0.1 is ours."""
+    the samples. It holds nothing in the first step on fresh samples, whose log-ratios are 0: there
+    it only scales the gradient, and Muon's update is the same for every scale. So it takes more
+    `minibatches` or `epochs`, or stale samples, for it to matter. 0.1 is ours."""
 
 
 class MaskedSettings(Config):
@@ -64,16 +66,15 @@ ObjectiveSettings = Annotated[
 
 
 class FamilyBudget(Config):
-    """What a sample of one task family may cost."""
+    """What it costs a sample of one task family to meet its limit."""
 
-    tokens: int | None = Field(default=None, ge=1)
-    """Tokens that the policy may draw in one sample; None: no more limit than the rollouts have."""
     penalty: float = Field(default=0.5, ge=0.0)
-    """Taken from the reward of a sample that was cut off, or that drew more. 0.5 is ours."""
+    """Taken from the reward of a sample that was cut. 0.5 is ours."""
 
 
 class BudgetSettings(Config):
-    """Budget control: a limit of tokens by task family, and what going beyond it costs."""
+    """Budget control: what meeting a limit costs, by task family. The limits, which cut a sample,
+    are those of the rollouts: `token_budget` and `token_budgets`."""
 
     default: FamilyBudget = FamilyBudget()
     """Of families that are not named."""
@@ -125,7 +126,7 @@ class LearningSettings(Config):
     objective: ObjectiveSettings = SquaredSettings()
     """What is made small."""
     budget: BudgetSettings = BudgetSettings()
-    """What samples may cost."""
+    """What it costs a sample to be cut."""
     temperature: TemperatureSettings = TemperatureSettings()
     """What samples are drawn at."""
     ptx: PtxSettings = PtxSettings()

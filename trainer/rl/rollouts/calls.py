@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from contextvars import copy_context
 from typing import Any, TypeVar
 
 from synth.gym.core.environment import RewardError
@@ -72,7 +73,9 @@ def in_own_thread(call: EnvironmentCall[T]) -> EnvironmentCall[T]:
             else:
                 put(lambda: answer.set_result(value))
 
-        threading.Thread(target=work, daemon=True, name="environment").start()
+        # sandboxes are leased from where they are for the caller, so its context goes along
+        context = copy_context()
+        threading.Thread(target=context.run, args=(work,), daemon=True, name="environment").start()
         return await answer
 
     return run

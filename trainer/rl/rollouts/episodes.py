@@ -24,6 +24,7 @@ from synth.gym.core.environment import (
 )
 from synth.gym.core.questions import Questions
 from synth.gym.core.ranked import is_ranked
+from synth.gym.files import unguarded
 from synth.llm.wire.request import Message
 from trainer.data.chat import AssistantAnswer
 from trainer.data.tokenizer import Tokenizer
@@ -109,9 +110,12 @@ class OpenEpisode:
         meter: EnvironmentMeter,
         *,
         iteration: int,
+        seed: int,
     ) -> None:
+        """`seed`: of the run."""
         self.key = paused.key
-        self.seed = seed_of(f"{paused.task.task_id}-{paused.begun}-{paused.number}", "rollout")
+        item = f"{paused.task.task_id}-{paused.begun}-{paused.number}"
+        self.seed = seed_of(item, "rollout", seed)
         self.tokens = paused.tokens
         self._paused = paused
         self._actions = list(paused.actions)
@@ -236,20 +240,21 @@ class OpenEpisode:
             raise LostEpisodeError("environment_error", f"a step gave {type(step).__name__}")
         if step.outside is not None:
             raise LostEpisodeError("outside", plain(str(step.outside)))
+        ended = cut or ("truncated" if step.truncated else "completed")
         if step.done and is_ranked(self._paused.task):
             if step.reward is not None:
                 raise LostEpisodeError(
                     "environment_error",
                     f"its answers are ranked, and it ended with a reward: {step.reward!r}",
                 )
-            return self._ended(cut or "completed")
+            return self._ended(ended)
         if step.done:
             if not isinstance(step.reward, Reward):
                 raise LostEpisodeError(
                     "environment_error", f"it ended with neither reward nor reason: {step.reward!r}"
                 )
             try:
-                return self._ended(cut or "completed", checked(step.reward))
+                return self._ended(ended, checked(step.reward))
             except RewardError as error:
                 raise no_reward(error) from error
         if cut is not None:
@@ -333,7 +338,8 @@ class OpenEpisode:
             ) from error
 
     async def _call(self, call: EnvironmentCall[T], what: str) -> T:
-        if isinstance(self._environment, Questions):  # they compute, and so would keep all waiting
+        if isinstance(unguarded(self._environment), Questions):
+            # they compute, and so would keep all waiting
             call = in_own_thread(call)
         settings, began = self._settings, time.monotonic()
         what = f"{what} of a task of {self._paused.task.family}"

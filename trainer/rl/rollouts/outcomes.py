@@ -3,7 +3,7 @@
 | outcome | meaning | reward |
 |---|---|---|
 | `completed` | the environment ended it | the environment's |
-| `truncated` | the family's budget of tokens, or the room of a slot, was used up | see below |
+| `truncated` | it met its family's budget, a slot's room, or a limit of its own | see below |
 | `repeats` | an answer said the same over and over, and was cut there | see below |
 | `too_many_turns` | so many answers, and the environment still goes on | 0 |
 | `silent` | the policy wrote nothing | none |

@@ -40,10 +40,13 @@ class Rollouts:
         environments: Iterable[GymEnvironment],
         settings: RolloutSettings,
         folder: Path,
+        *,
+        seed: int = 0,
     ) -> None:
-        """`folder`: where what was played is kept; its own, or an earlier process's. Environments
-        stay the caller's, to close behind `close`. ConfigError for two of one family."""
-        self._policy, self._settings = policy, settings
+        """`folder`: where what was played is kept; its own, or an earlier process's. `seed`: of all
+        that is drawn. Environments stay the caller's, to close behind `close`. ConfigError for two
+        of one family."""
+        self._policy, self._settings, self._seed = policy, settings, seed
         self._environments: dict[str, GymEnvironment] = {}
         for environment in environments:
             if environment.family in self._environments:
@@ -68,7 +71,8 @@ class Rollouts:
         before = self._store.carried(iteration - 1)
         self._check(tasks, before.paused)
         identity = digest(
-            *(iteration, self._policy.version, self._policy.checksum(), before.digest),
+            *(iteration, self._seed),
+            *(self._policy.version, self._policy.checksum(), before.digest),
             self._settings.model_dump(mode="json"),
             self._policy.sampling.model_dump(mode="json"),
             _digests_of(tasks),
@@ -184,7 +188,9 @@ class Rollouts:
             live.go_on(iteration, meter)
             return live
         environment = self._environments[paused.task.family]
-        return OpenEpisode(paused, environment, self._settings, meter, iteration=iteration)
+        return OpenEpisode(
+            *(paused, environment, self._settings, meter), iteration=iteration, seed=self._seed
+        )
 
     def _whole(self, groups: dict[GroupKey, _OpenGroup]) -> list[Group]:
         return [

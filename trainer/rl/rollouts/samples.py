@@ -16,7 +16,8 @@ class RolloutSample(NamedTuple):
     number: int
     """Which of the group's it is, from 0."""
     seed: int
-    """Decides the episode and every token of it, with task and weights."""
+    """Decides the episode and every token of it, with task and weights; it follows from the run's,
+    the task, the number and the iteration for which it was asked."""
     tokens: list[EpisodeTokens]
     """What the policy read and drew, a conversation each."""
     messages: list[Message]
@@ -52,6 +53,15 @@ class RolloutSample(NamedTuple):
         """Whether its answer can be ranked against others of its task, and has not been."""
         answered = self.outcome in ("completed", "truncated", "repeats")
         return answered and self.reward is None and is_ranked(self.task)
+
+    @property
+    def worth(self) -> float | None:
+        """What it counts as where the policy is measured: nothing where the policy wrote nothing or
+        never stopped, though nothing is learnt from that. None where it is lost, or awaits its
+        rank."""
+        if self.reward is None:
+            return None if self.lost or self.awaits_rank else 0.0
+        return float(self.reward.value)
 
 
 class GroupKey(NamedTuple):

@@ -38,8 +38,9 @@ class RolloutSettings(Config):
     often the run was stopped: episodes take their turns together, and wait for the slowest. Holds
     for environments that keep within their time."""
     token_budget: int = Field(default=512, ge=1)
-    """Tokens that the policy may draw in an episode. Best below the policy's own limit of an
-    answer: one that runs to that limit is `endless`, and cannot be learnt from."""
+    """Tokens that the policy may draw in an episode, which is cut there; what that costs is the
+    penalty of `learning.budget`. Best below the policy's own limit of an answer: one that runs to
+    that limit is `endless`, and cannot be learnt from."""
     token_budgets: dict[str, int] = Field(default_factory=dict)
     """Family -> its own budget."""
     segment_tokens: int | None = Field(default=None, ge=1)

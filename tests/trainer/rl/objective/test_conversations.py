@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from tests.trainer.configs import small
-from tests.trainer.inference.test_episode_tokens import play, policy_of
+from tests.trainer.inference.test_episode_tokens import OPENING, TOOLS, play, policy_of
 from trainer.data.chat_format import ChatFormat
 from trainer.data.tokenizer import train_tokenizer
 from trainer.inference.episode_tokens import EpisodeTokens
-from trainer.inference.policies import ModelPolicy
+from trainer.inference.policies import ModelPolicy, PolicyRequest
 from trainer.model.exchange import export_model, import_model
 from trainer.model.initialization import new_decoder
 from trainer.rl.objective.measures import LearningMeasures
@@ -89,3 +89,25 @@ def test_tokens_are_as_old_as_the_weights_that_drew_them(folder: Path, tmp_path:
     assert measures.log_ratio_abs == pytest.approx(
         share * (measures.stale_log_ratio_abs or 0.0), abs=1e-4
     )
+
+
+def test_what_goes_on_under_other_weights_is_learnt_as_these_drew_it(
+    folder: Path, tmp_path: Path
+) -> None:
+    """They read all of it again, by experts of their own choice: replayed, these give the very
+    log-probabilities of what they drew, and their own of what was drawn before."""
+    other = tmp_path / "other"
+    export_model(new_decoder(import_model(folder).config, seed=1), other)
+    policy = policy_of(folder, routes=True)
+    episodes = [EpisodeTokens() for _ in range(2)]
+    asked = [PolicyRequest(OPENING, TOOLS, n, tokens) for n, tokens in enumerate(episodes)]
+    assert policy.draw(asked, budget=4) == [None, None]
+    policy.load(other, version=1)
+    assert None not in policy.draw(asked)
+    measures = measured(other, episodes, version=1)
+    assert 0 < measures.stale < 1
+    assert (measures.stale_log_ratio_abs or 0.0) > 0.01
+    assert measures.log_ratio_abs == pytest.approx(
+        measures.stale * (measures.stale_log_ratio_abs or 0.0), abs=1e-4
+    )
+    assert measures.route_agreement == 1.0

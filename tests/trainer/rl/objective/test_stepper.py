@@ -25,6 +25,7 @@ from trainer.data.packing import IGNORE, PackedBatch
 from trainer.model.decoder import Decoder
 from trainer.model.initialization import new_decoder
 from trainer.model.paths import ComputePath
+from trainer.rl.lines import metrics_of_steps
 from trainer.rl.objective.measures import LearningMeasures
 from trainer.rl.objective.minibatches import minibatch_of
 from trainer.rl.objective.rows import LearntSample
@@ -152,6 +153,10 @@ def test_good_conversations_are_learnt_by_their_weight() -> None:
     )
     assert alone.taken is not None
     assert alone.taken.loss == pytest.approx(0.7 * cross_entropy.item())
+    line, other = metrics_of_steps([step, alone]), metrics_of_steps([step])
+    assert line["entropy"] == other["entropy"] == step.measures.entropy
+    assert line["ptx_loss"] == pytest.approx(cross_entropy.item())
+    assert metrics_of_steps([alone]).get("entropy") is None
     with pytest.raises(ValueError, match=r"ptx\.weight above 0"):
         stepper.step(minibatch_of(samples(), settings), version=VERSION)
 

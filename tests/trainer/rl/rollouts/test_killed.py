@@ -155,13 +155,15 @@ def test_beside_each_other_a_killed_run_rewards_every_episode_once(
         await rollouts.close()
         return told
 
+    killed = 0
     for last in (17, 11, 7):
         if (child := os.fork()) == 0:
             try:
                 asyncio.run(once(last))
             finally:
                 os._exit(0)
-        os.waitpid(child, 0)
+        killed += os.WIFSIGNALED(os.waitpid(child, 0)[1])
+    assert killed > 0
     parts = {path: path.read_bytes() for path in tmp_path.glob("*/part-*")}
     told = asyncio.run(once(None))
     assert parts

@@ -50,11 +50,13 @@ def play(
     folder: Path,
     *iterations: Sequence[GymTask],
     environment: Errands | None = None,
+    seed: int = 0,
 ) -> tuple[list[list[Group]], list[Any]]:
     """Groups and accounts, iteration by iteration."""
 
     async def all_of_them() -> tuple[list[list[Group]], list[Any]]:
-        rollouts = Rollouts(policy, [Twice(), environment or Errands()], settings, folder)
+        played = [Twice(), environment or Errands()]
+        rollouts = Rollouts(policy, played, settings, folder, seed=seed)
         groups, figures = [], []
         for number, tasks in enumerate(iterations):
             groups.append(await rollouts.play(tasks, number))
@@ -104,6 +106,19 @@ def test_groups_come_back_whole_in_order_with_exact_tokens(
     assert figures.tokens == sum(sample.drawn for sample in samples)
     assert 0 < figures.occupancy <= 1
     assert environment.open == 0
+
+
+def test_another_seed_of_the_run_draws_others(folders: list[Path], tmp_path: Path) -> None:
+    said = []
+    for name, seed in (("a", 0), ("b", 1), ("c", 1)):
+        policy = policy_of(folders[0])
+        [[group]], _ = play(
+            policy, settings_of(samples=3), tmp_path / name, tasks_of("twice", 1), seed=seed
+        )
+        said.append([(sample.seed, sample.tokens[0].ids) for sample in group.samples])
+    assert said[1] == said[2]
+    assert not {seed for seed, _ in said[0]} & {seed for seed, _ in said[1]}
+    assert [ids for _, ids in said[0]] != [ids for _, ids in said[1]]
 
 
 def test_samples_hang_on_task_number_and_iteration_alone(
@@ -208,6 +223,18 @@ def test_a_cut_answer_is_played_and_keeps_what_it_is_worth(tmp_path: Path) -> No
         assert sample.reward.value == 0.75
         assert sample.messages[-1]["content"] == "i" * 7
         assert sample.tokens[0].drawn[-1] is False  # the end token, which it did not draw
+
+
+def test_an_episode_that_its_environment_cut_is_truncated_and_keeps_its_reward(
+    folders: list[Path], tmp_path: Path
+) -> None:
+    policy = policy_of(folders[0], Sampling(temperature=1.0, max_tokens=200))
+    tasks = tasks_of("errands", 2, turns=2, cuts=True)
+    [groups], _ = play(policy, settings_of(silent_answers=9), tmp_path, tasks)
+    for sample in samples_of(groups):
+        assert (sample.outcome, sample.truncated) == ("truncated", True)
+        assert sample.reward is not None
+        assert sample.reward.parts == {"words": 1.0}
 
 
 def test_a_conversation_that_outgrows_its_slot_is_truncated(

@@ -154,7 +154,8 @@ class Errand:
             return wrong
         words = str(action.get("content"))
         if self._turns >= body["turns"]:
-            return GymStep([], done=True, reward=Reward(len(words) % 2, {"words": 1.0}))
+            worth = Reward(len(words) % 2, {"words": 1.0})
+            return GymStep([], done=True, reward=worth, truncated=body.get("cuts", False))
         drawn = rng_of(f"{self._seed} {words}", "observation", self._turns).randrange(1000)
         seen: list[Message] = [
             {"role": "tool", "tool_call_id": call["id"], "name": "find", "content": f"at {drawn}"}

@@ -1,0 +1,1 @@
+"""Faithfulness: answers from given material, sentence by sentence, by code first, then a judge."""
