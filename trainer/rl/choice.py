@@ -61,8 +61,8 @@ class TaskChoice:
         return [self._by_id[task_id] for task_id in (*chosen, *longest)[:count]]
 
     def note(self, groups: Iterable[Group]) -> None:
-        """Keep what the samples of a task came to; nothing of one whose samples were all lost, nor of
-        one whose answers are ranked: that says nothing of how hard it is."""
+        """Keep what the samples of a task came to; nothing of one whose samples were all lost, nor
+        of one whose answers are ranked: that says nothing of how hard it is."""
         for group in groups:
             if is_ranked(group.task):
                 continue
