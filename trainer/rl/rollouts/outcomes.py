@@ -16,6 +16,9 @@
 | `changed` | brought back, it was no longer the same episode | none |
 | `too_old` | it was not over after so many iterations | none |
 
+An episode whose answer is to be ranked (`synth.gym.core.ranked`) ends as `completed`, `truncated`
+or `repeats` without a reward, which it may be given afterwards.
+
 An answer that is cut is played as it is: it may be worth something, which the reward then says, and
 what the policy did not finish is worth 0. Both are marked as truncated; what that costs is for the
 objective to say. An episode without a reward never moves the weights.
