@@ -217,11 +217,9 @@ def _samples(folder: Path) -> list[object]:
 
 def test_a_run_whose_episodes_are_all_lost_fails_and_exports_nothing(tmp_path: Path) -> None:
     config = rl_config(tmp_path, max_lost_iterations=2)
-    [file] = config.gym.files
-    text = Path(file).read_text()
-    Path(file).write_text(
-        text.replace("digits = sum", "raise OSError('no disk')\n        digits = sum")
-    )
+    file = tmp_path / "digits.py"
+    text = file.read_text()
+    file.write_text(text.replace("digits = sum", "raise OSError('no disk')\n        digits = sum"))
     with pytest.raises(SynthError, match=r"of iteration 1 were lost, .*no disk"):
         reinforce(config)
     assert not (config.folder / "model").exists()
