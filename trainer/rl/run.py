@@ -56,6 +56,13 @@ log = logging.getLogger(__name__)
 ROLLOUTS, SAMPLES, TESTS = "rollouts", "samples", "tests"
 
 
+WHEN_DIVERGING = (
+    "Where learning diverges, lower learning.lr or learning.clip_norm, or raise tau, in another "
+    "`out`"
+)
+WHEN_LOST = "Mend what loses the episodes, and start the same run again: it goes on"
+
+
 class BestIteration(NamedTuple):
     done: int
     """Iterations that its weights have learnt from."""
@@ -165,7 +172,7 @@ class RLRun:
         write_samples(self._of(SAMPLES, iteration).with_suffix(".parquet"), groups)
         self.lost.note(iteration, groups)
         if self.lost.number >= config.max_lost_iterations:
-            raise self._failed(self.lost.words)
+            raise self._failed(self.lost.words, WHEN_LOST)
         ranked = time.monotonic()
         rewarded = rewarded_samples(groups, config.learning.budget)
         steps = await asyncio.to_thread(
@@ -366,11 +373,10 @@ class RLRun:
                     "with; put them back, or begin another run in another `out`"
                 )
 
-    def _failed(self, why: str) -> SynthError:
+    def _failed(self, why: str, instead: str = WHEN_DIVERGING) -> SynthError:
         found = checkpoints_in(self._checkpoints)
         last = f"The last good checkpoint is {found[-1]}" if found else "No checkpoint was written"
         return SynthError(
             f"the run in {self.config.folder} failed in iteration {self.done}: {why}; no model is "
-            f"exported. {last}. Where learning diverges, lower learning.lr or learning.clip_norm, "
-            "or raise tau, in another `out`"
+            f"exported. {last}. {instead}"
         )

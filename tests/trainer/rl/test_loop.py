@@ -216,11 +216,10 @@ def _samples(folder: Path) -> list[object]:
 
 
 def test_a_run_whose_episodes_are_all_lost_fails_and_exports_nothing(tmp_path: Path) -> None:
+    raising = ENVIRONMENT.replace("digits = sum", "raise OSError('no disk')\n        digits = sum")
+    (tmp_path / "digits.py").write_text(raising)
     config = rl_config(tmp_path, max_lost_iterations=2)
-    file = tmp_path / "digits.py"
-    text = file.read_text()
-    file.write_text(text.replace("digits = sum", "raise OSError('no disk')\n        digits = sum"))
-    with pytest.raises(SynthError, match=r"of iteration 1 were lost, .*no disk"):
+    with pytest.raises(SynthError, match=r"16 of 16 episodes of .* were lost, .*no disk"):
         reinforce(config)
     assert not (config.folder / "model").exists()
 
