@@ -80,6 +80,7 @@ def test_heavy_libraries_stay_in_their_place(library: str, place: str) -> None:
 
 @pytest.mark.slow
 def test_the_core_imports_without_prefect_kubernetes_and_torch() -> None:
+    """And the gym, which comes first, without the libraries of mathematics that take seconds."""
     modules = [
         ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         for package in ("records", "tool_specs", "sandboxes", "offline_llm", "synth")
@@ -90,6 +91,8 @@ def test_the_core_imports_without_prefect_kubernetes_and_torch() -> None:
     program = (
         "import sys, importlib\n"
         "for name in ('prefect', 'kubernetes', 'torch', 'datasets'): sys.modules[name] = None\n"
+        "import synth.gym.registry\n"
+        "assert not {'sympy', 'math_verify', 'reasoning_gym'} & set(sys.modules), 'heavy'\n"
         f"for name in {modules!r}: importlib.import_module(name)\n"
         "import flows.cli.main\n"
     )

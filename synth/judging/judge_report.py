@@ -110,8 +110,8 @@ def judge_report(
     connected: duckdb.DuckDBPyConnection | None = None,
 ) -> JudgeReport:
     """Of a grading, or of the one that counts for most trajectories. `connected`: to the dataset,
-    where somebody is, since views take a tenth of a second."""
-    with nullcontext(connected) if connected else dataset.connect() as db:
+    where somebody is, since views take time."""
+    with nullcontext(connected) if connected else dataset.connect(_READ) as db:
         if grading_id is None:
             found = db.execute(_GRADING).fetchone()
             grading_id = found[0] if found else None
@@ -221,6 +221,8 @@ def _minimum_quality(dataset: Dataset) -> MinimumQuality:
     judging = renamed_settings(JudgingConfig, configs[-1]["judging"]) if configs else {}
     return JudgingConfig.model_validate(judging).minimum_quality
 
+
+_READ = ("trajectories", "verdicts", "labels", "calibration", "llm_calls")
 
 _GRADING = """
 SELECT grading_id FROM trajectories WHERE grading_id IS NOT NULL

@@ -80,7 +80,7 @@ class Judged:
 
 def criteria_of(dataset: Dataset) -> set[str]:
     """Ids of the criteria that rubrics of tasks have."""
-    with dataset.connect() as db:
+    with dataset.connect(("tasks",)) as db:
         return {i for (i,) in db.execute(_CRITERIA).fetchall()}
 
 
@@ -134,7 +134,7 @@ class CalibrationStage(Judged):
 
     def plan(self) -> list[Item]:
         dataset, judging = self.run.dataset, self.run.config.judging
-        with dataset.connect() as db:
+        with dataset.connect(("verdicts",)) as db:
             [(graded,)] = db.execute(_GRADED, [self.grading_id]).fetchall()
             aside = list(judging.decision.scored_only)
             judged = db.execute(_SOUND, [self.grading_id, aside]).fetchall()

@@ -249,7 +249,7 @@ def _graded(run: Run[RunConfig], pilot: Pilot, tasks: Units) -> list[str]:
 def _judgements(run: Run[RunConfig], items: Collection[str]) -> tuple[int, EstimatedUsage]:
     """How many of the items were judged, and what one took on average; questions for a cause alone
     are none."""
-    with run.dataset.connect() as db:
+    with run.dataset.connect(("llm_calls",)) as db:
         [found] = db.execute(_JUDGEMENTS, [*GRADING, list(items)]).fetchall()
     judged, *sums = found
     return judged, EstimatedUsage(*sums).times(1 / max(1, judged))

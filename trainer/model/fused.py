@@ -9,9 +9,13 @@ Shape suffixes in this file: B = sequences, H = heads, T = tokens, K = features 
 V = of a value.
 """
 
+from collections.abc import Callable
+from functools import cache
+
 import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import (
+    AuxOutput,
     AuxRequest,
     BlockMask,
     create_block_mask,
@@ -20,11 +24,21 @@ from torch.nn.attention.flex_attention import (
 
 from trainer.model.precision import widened
 
-_flex_attention = torch.compile(flex_attention)
-"""For a layer that is not compiled: as it comes, flex attention makes whole matrices of scores."""
+# The compiler is imported where it is used first: that takes a second or two, which processes that
+# compute on a CPU do without.
 
-_create_block_mask = torch.compile(create_block_mask)
-"""As it comes, it makes a whole matrix of who sees whom."""
+
+@cache
+def _compiled_attention() -> Callable[..., tuple[Tensor, AuxOutput]]:
+    """For a layer that is not compiled: as it comes, flex attention makes whole matrices of
+    scores."""
+    return torch.compile(flex_attention)
+
+
+@cache
+def _compiled_mask() -> Callable[..., BlockMask]:
+    """As it comes, it makes a whole matrix of who sees whom."""
+    return torch.compile(create_block_mask)
 
 
 def visibility(documents_BT: Tensor) -> BlockMask:
@@ -34,7 +48,7 @@ def visibility(documents_BT: Tensor) -> BlockMask:
     def visible(b: Tensor, _h: Tensor, q: Tensor, k: Tensor) -> Tensor:
         return (q >= k) & (documents_BT[b, q] == documents_BT[b, k])
 
-    return _create_block_mask(visible, rows, None, length, length, device=documents_BT.device)
+    return _compiled_mask()(visible, rows, None, length, length, device=documents_BT.device)
 
 
 def attend(
@@ -49,7 +63,7 @@ def attend(
 ) -> tuple[Tensor, Tensor | None]:
     """softmax(scale q k) v, and the largest visible scale q k of each head over the tokens that are
     real, (H,), detached; None where it is not asked for."""
-    run = flex_attention if torch.compiler.is_compiling() else _flex_attention
+    run = flex_attention if torch.compiler.is_compiling() else _compiled_attention()
     out, aux = run(
         q_BHTK,
         k_BHTK,

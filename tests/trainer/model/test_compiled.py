@@ -67,8 +67,8 @@ def test_a_layer_has_no_break_at_flex_attention(by_hand: None) -> None:
 @pytest.fixture
 def by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run as they come: a CPU's compiler takes a minute."""
-    monkeypatch.setattr(fused, "_create_block_mask", create_block_mask)
-    monkeypatch.setattr(fused, "_flex_attention", flex_attention)
+    monkeypatch.setattr(fused, "_compiled_mask", lambda: create_block_mask)
+    monkeypatch.setattr(fused, "_compiled_attention", lambda: flex_attention)
 
 
 def test_the_block_mask_shows_what_may_be_seen(by_hand: None) -> None:

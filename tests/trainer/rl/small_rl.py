@@ -48,7 +48,7 @@ def model_in(folder: Path) -> Path:
     if not (folder / "config.json").exists():
         texts = [f"Number {n}? Say a number. It is {n * 7}." for n in range(200)]
         tokenizer = train_tokenizer(texts, vocab_size=320)
-        config = small(vocab_size=320, init_std=0.05)
+        config = small(vocab_size=320, num_layers=2, num_experts=4, init_std=0.05)
         model = Decoder(config)
         initialize(model, seed=0)
         export_model(model, folder, tokenizer, chat=ChatFormat(system=""))

@@ -65,30 +65,39 @@ def test_a_run_leaves_samples_scores_curves_and_a_model(tmp_path: Path) -> None:
     assert "Mean reward" in (done.folder / "curves.html").read_text()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_is_rewarded_is_said_more_often(tmp_path: Path) -> None:
     learning = {"lr": 3e-2, "objective": {"kind": "grpo"}}
     choice = {"tasks": 8, "band": {"k": 2}, "rest": 0}
     test = {"every": None, "heldout": False}
-    config = rl_config(tmp_path, iterations=8, learning=learning, choice=choice, test=test)
+    rollouts = {"samples": 4, "in_flight": 16, "token_budget": 12, "repeats": None}
+    config = rl_config(
+        tmp_path,
+        iterations=8,
+        learning=learning,
+        choice=choice,
+        test=test,
+        rollouts=rollouts | {"deterministic": True},
+        slots=16,
+    )
     reinforce(config)
     rewards = [line["reward"] for line in read_metrics(config.folder)]
     assert sum(rewards[-3:]) / 3 > sum(rewards[:3]) / 3 + 0.15
 
 
-def test_a_finished_run_is_not_done_again_and_more_iterations_go_on(tmp_path: Path) -> None:
-    reinforce(rl_config(tmp_path, iterations=2))
-    again = reinforce(rl_config(tmp_path, iterations=2))
-    assert again.begun == again.iterations == 2
-    more = reinforce(rl_config(tmp_path, iterations=3))
-    assert (more.begun, more.iterations) == (2, 3)
-
-
-def test_another_run_of_the_folder_is_refused(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("undrawn")
+def test_a_finished_run_goes_on_as_it_was_begun_alone(tmp_path: Path) -> None:
+    """It is not done again, more iterations are added to it, and no other run is."""
     reinforce(rl_config(tmp_path, iterations=1))
+    again = reinforce(rl_config(tmp_path, iterations=1))
+    assert again.begun == again.iterations == 1
+    more = reinforce(rl_config(tmp_path, iterations=2))
+    assert (more.begun, more.iterations) == (1, 2)
     with pytest.raises(ConfigError, match=r"seed: 0 there, 1 here"):
-        reinforce(rl_config(tmp_path, iterations=1, seed=1))
+        reinforce(rl_config(tmp_path, iterations=2, seed=1))
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_run_that_could_not_begin_closes_its_gym_and_leaves_its_folder_to_the_next(
     tmp_path: Path,
 ) -> None:
@@ -124,6 +133,7 @@ COUNTED = """
 ENVIRONMENT ="""
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_what_paused_is_closed_while_tests_are_played(tmp_path: Path) -> None:
     """It would hold the servers and sandboxes that these wait for."""
     log = tmp_path / "log"

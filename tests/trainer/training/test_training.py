@@ -4,10 +4,8 @@ import json
 import math
 import re
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from records.errors import ConfigError, SynthError
 from records.settings import validate_as
 from tests.trainer.small_run import SHAPE, config_of
+from trainer.__main__ import generate, main
 from trainer.data.packing import PackedBatch
 from trainer.data.sources import CorpusConfig
 from trainer.training.account import account_of, as_lines
@@ -70,36 +69,46 @@ def curve(folder: Path) -> list[tuple[int, float, float, float]]:
 def test_a_run_that_stops_and_goes_on_has_the_same_curve_to_the_bit(
     data: Path, tmp_path: Path
 ) -> None:
-    whole = train(config_of(data, tmp_path / "whole"))
     for steps in (3, 7, 12):  # saved at 3, 5, 7, 10, 12
         train(config_of(data, tmp_path / "parts", steps=steps, schedule=_schedule()))
     same = train(config_of(data, tmp_path / "same", schedule=_schedule()))
     assert curve(tmp_path / "parts") == curve(same.folder)
-    assert len(curve(whole.folder)) == 12
+    assert len(curve(same.folder)) == 12
 
 
 def _schedule() -> dict[str, Any]:
     return {"warmup_tokens": 512, "phases": [{"tokens": 10_000, "to": 5e-3}]}
 
 
+# The runs are children of one process, which has imported torch for both of them.
+KILLED = """
+import os, signal, sys, time, torch._dynamo, torch.utils.tensorboard
+
+from trainer.training.loop import train
+from trainer.training.metrics import read_metrics
+from trainer.training.settings import TrainConfig
+
+torch.set_num_threads(1)
+config = TrainConfig.model_validate_json(open(sys.argv[1]).read())
+for least in (6, 12):
+    if not (child := os.fork()):
+        train(config)
+        os._exit(0)
+    while len(read_metrics(config.folder)) < least and os.waitpid(child, os.WNOHANG) == (0, 0):
+        time.sleep(0.02)
+    os.kill(child, signal.SIGKILL)
+    _, status = os.waitpid(child, 0)
+    assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, status
+"""
+
+
 @pytest.mark.slow
 def test_a_killed_run_goes_on_to_the_same_curve_and_weights(data: Path, tmp_path: Path) -> None:
-    whole = train(config_of(data, tmp_path / "whole", steps=40))
-    killed = config_of(data, tmp_path / "killed", steps=40)
+    whole = train(config_of(data, tmp_path / "whole", steps=30))
+    killed = config_of(data, tmp_path / "killed", steps=30)
     file = tmp_path / "config.json"
     file.write_text(killed.model_dump_json())
-    code = (
-        "import sys, torch; torch.set_num_threads(1)\n"
-        "from trainer.training.settings import TrainConfig\n"
-        "from trainer.training.loop import train\n"
-        "train(TrainConfig.model_validate_json(open(sys.argv[1]).read()))"
-    )
-    for least in (8, 23):
-        process = subprocess.Popen([sys.executable, "-c", code, str(file)])
-        while process.poll() is None and len(read_metrics(killed.folder)) < least:
-            time.sleep(0.02)
-        process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL
+    subprocess.run([sys.executable, "-c", KILLED, str(file)], check=True, timeout=300)
     done = train(killed)
     assert curve(done.folder) == curve(whole.folder)
     weights = [folder / "model" / "model-00001-of-00001.safetensors" for folder in
@@ -313,27 +322,39 @@ def test_the_command_trains_and_tells(data: Path, tmp_path: Path) -> None:
     assert counted == "rows: 59 learnt from; left out: 1 validation"
     assert "2 steps, loss" in last
     assert re.search(r"step 2  loss .* tokens/s", ran.stderr)
+    model = str(tmp_path / "run")
+    tools = tmp_path / "tools.json"
+    tools.write_text('[{"name": "add"}]')
+    asked = ["--prompt", "Twice 4?", "--tools", str(tools)]
+    more = ["--system", "You add.", "--max-tokens", "5"]
     said = subprocess.run(
-        [sys.executable, "-m", "trainer", "generate", str(tmp_path / "run"), "--prompt", "Twice 4?",
-         "--max-tokens", "5"],
+        [*command[:3], "generate", model, *asked, *more],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert json.loads(said.stdout).keys() >= {"content", "tool_calls", "finish_reason"}
-    cold = ["--prompt", "?", "--temperature", "-1"]
-    tools = tmp_path / "tools.json"
-    tools.write_text('[{"name": "add"}]')
-    with_tools = [*command[:3], "generate", str(tmp_path / "run"), "--prompt", "?", "--tools"]
-    more = ["--system", "You add.", "--max-tokens", "2"]
-    subprocess.run([*with_tools, str(tools), *more], capture_output=True, check=True)
+
+
+def test_a_model_answers_without_tools_and_wrong_words_are_told(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As the commands do, in this process."""
+    (tmp_path / "run.toml").write_text('out = "none"\n')
+    model = train(config_of(data, tmp_path / "run", steps=2)).folder
+    generate(model, prompt="Twice 4?", max_tokens=5)
+    assert json.loads(capsys.readouterr().out)["finish_reason"] in ("length", "stop")
     bad = tmp_path / "bad.json"
     bad.write_text('[{"called": "add"}]')
+    asked = ["generate", str(model), "--prompt", "?"]
     for words, told in (
-        ([*with_tools, str(bad)], "it needs a name"),
-        ([*with_tools, str(tmp_path / "none.json")], "No such file"),
-        ([*command, "--set", "stepz=3"], "did you mean 'steps'"),
-        ([*command[:3], "generate", str(tmp_path / "run"), *cold], "temperature = -1"),
+        ([*asked, "--tools", str(bad)], "it needs a name"),
+        ([*asked, "--tools", str(tmp_path / "none.json")], "No such file"),
+        (["sft", str(tmp_path / "run.toml"), "--set", "stepz=3"], "did you mean 'steps'"),
+        ([*asked, "--temperature", "-1"], "temperature = -1"),
     ):
-        wrong = subprocess.run(words, capture_output=True, text=True, check=False)
-        assert wrong.returncode == 2
-        assert told in wrong.stderr
-        assert "Traceback" not in wrong.stderr
+        monkeypatch.setattr(sys, "argv", ["trainer", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        assert ended.value.code == 2
+        said = capsys.readouterr().err
+        assert told in said
+        assert "Traceback" not in said

@@ -120,11 +120,10 @@ def test_requests_of_many_episodes_are_answered_each_with_its_own(checker: Check
     assert asyncio.run(all_of()) == [True] * 4 + [False] * 4
 
 
-def test_closing_ends_the_process_and_may_be_done_twice() -> None:
-    made = Checker()
-    assert same(made, "2", "2") == (True, None)
-    assert made._process._started is not None
-    process = made._process._started[1].peek()[2][0]  # type: ignore[index]
-    made.close()
-    made.close()
+def test_closing_ends_the_process_and_may_be_done_twice(checker: Checker) -> None:
+    assert same(checker, "2", "2") == (True, None)
+    assert checker._process._started is not None
+    process = checker._process._started[1].peek()[2][0]  # type: ignore[index]
+    checker.close()
+    checker.close()
     assert process.poll() is not None

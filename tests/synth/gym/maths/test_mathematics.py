@@ -5,10 +5,8 @@ makes of them; what it gets wrong all the same stands in `KNOWN_TO_BE_WRONG`.
 """
 
 import asyncio
-import json
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -244,22 +242,3 @@ def test_a_long_answer_is_looked_at_in_no_time(text: str) -> None:
     assert not is_number(text)
     assert refusal("4", text, QUESTION * 50) == "unevaluated"
     assert time.process_time() - start < 0.5
-
-
-def test_the_module_is_imported_without_sympy() -> None:
-    import subprocess
-    import sys
-
-    program = (
-        "import sys, synth.gym.registry\n"
-        "heavy = {'sympy', 'math_verify', 'reasoning_gym', 'torch'} & set(sys.modules)\n"
-        "print(sorted(heavy))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        cwd=Path(__file__).parents[4],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert json.loads(done.stdout.replace("'", '"')) == []
