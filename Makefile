@@ -5,6 +5,7 @@ PYTHON ?= python3
 DATASET ?= data/demo
 ARGS ?=
 SEEDS ?= 1
+PROOF_SEED ?= data/proof/seed-0
 BIN := .venv/bin
 UV_VERSION := 0.13.8
 DEMO_EXTRAS := flows,demo
@@ -13,7 +14,7 @@ TORCH ?= cpu
 MARKS := not gpu and not network and not cluster and not scale
 NPM_SERVERS := @modelcontextprotocol/server-filesystem@2026.8.31 @modelcontextprotocol/server-memory@2026.8.31
 
-.PHONY: help setup setup-all system npm-servers chromium demo test test-fast test-exports test-kubernetes proof check format bench \
+.PHONY: help setup setup-all system npm-servers chromium demo test test-fast test-exports test-kubernetes proof proof-rl check format bench \
   ablations settings index serve lock clean
 
 # Install this checkout with the extras $(1), as constraints.txt has their versions.
@@ -91,6 +92,9 @@ chromium: # the browser that page tests drive; they skip without it
 proof: setup-all ## does the data teach? an hour and a half for each of SEEDS; started again, it goes on
 	@$(BIN)/python -m benchmarks.proof --seeds $(SEEDS)
 
+proof-rl: setup-all ## what reinforcement learning adds to the proof's first seed: 75 minutes more
+	@$(BIN)/python -m benchmarks.rl_proof $(PROOF_SEED)
+
 check: .venv/all ## ruff and pyright
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -105,6 +109,8 @@ bench: setup-all ## measure, and run what is marked scale
 
 ablations: setup-all ## Muon, QK-Clip, sparsity, rephrasing on a CPU; SEEDS=3 for three, goes on when stopped
 	@$(BIN)/python -m benchmarks.ablations --seeds $(SEEDS) $(ARGS)
+	@if [ -d $(PROOF_SEED) ]; then $(BIN)/python -m benchmarks.rl_proof $(PROOF_SEED) --arms; \
+	  else echo "ablations: those of reinforcement learning need \`make proof\`: no $(PROOF_SEED)"; fi
 
 index: setup-all ## write tool_specs/domains/index.json from the domain files
 	@$(BIN)/python -m tool_specs.domains.known

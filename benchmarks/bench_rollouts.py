@@ -1,19 +1,23 @@
 """Rollouts: tokens and environment steps a second against episodes in flight, and weights' way.
 
-    python benchmarks/bench_rollouts.py [--preset tiny] [--slots 16] [--delay 0.5] [--repeats 3]
+    python benchmarks/bench_rollouts.py [--preset tiny] [--slots 8] [--in-flight 1 2 4 8 16 32]
+                                        [--delay 0.25] [--repeats 3] [--threads 2]
 
-A random model plays episodes of four turns, whose environment takes `--delay` seconds a step, as a
-tool or a sandbox does. Prints one JSON line per measurement: for each number of episodes in flight
-tokens and steps a second, the share of the slots that a pass drew for and the share of the time in
-which the model waited for environments; the same in the deterministic mode; the tokens that are
-read where the samples of a task share what they begin with, and where they do not; and the seconds
-until new weights draw.
+A random model plays episodes of three turns, whose environment takes `--delay` seconds a step on
+average, as a tool or a sandbox does. Of each number of episodes in flight two waves are played, and
+the samples of a task at least, so that the last ones are alone for a like share of the time. Prints
+one JSON line per measurement: tokens and steps a second, the share of the slots that a pass drew
+for, the share of the time in which the model waited for environments, and the share of episodes
+that came to their end; the same in the deterministic mode with as many episodes as slots; the
+tokens that are read where the samples of a task share what they begin with, and where they do not;
+and the milliseconds until new weights draw, the sender's checksum included.
 """
 
 import argparse
 import asyncio
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,8 +36,9 @@ from trainer.data.tokenizer import train_tokenizer
 from trainer.inference import sampler, slots
 from trainer.inference.drawing import Sampling
 from trainer.inference.policies import ModelPolicy
+from trainer.inference.weights import checksum_of
 from trainer.model.cache import LatentCache
-from trainer.model.config import PRESETS
+from trainer.model.config import PRESETS, TransformerConfig
 from trainer.model.decoder import Decoder
 from trainer.model.exchange import export_model, import_model
 from trainer.model.initialization import new_decoder
@@ -42,7 +47,13 @@ from trainer.rl.rollouts.rollouts import Rollouts
 from trainer.rl.rollouts.settings import RolloutSettings
 from trainer.rl.rollouts.weights import LocalWeights
 
-TURNS, SAMPLES = 4, 8
+TURNS, SAMPLES, WAVES = 3, 4, 2
+
+LONGEST = 128
+"""Tokens of an answer: hardly one in ten thousand is as long."""
+
+SLOT_TOKENS = 768
+"""Those of the longest episode."""
 
 WORDS = "the order of the customer was sent to the store and comes back in three days. "
 
@@ -88,75 +99,117 @@ class SlowErrand:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    for measurement in measured():
+        show(measurement)
+
+
+def measured(arguments: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
+    """By arguments of the command line."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--preset", choices=PRESETS, default="tiny")
-    parser.add_argument("--slots", type=int, default=16)
-    parser.add_argument("--delay", type=float, default=0.5, help="seconds of a step, on average")
-    parser.add_argument("--tasks", type=int, default=8)
-    parser.add_argument("--threads", type=int, default=1, help="that compute, on a CPU")
+    parser.add_argument("--slots", type=int, default=8, help="answers that are drawn together")
+    parser.add_argument("--in-flight", type=int, nargs="+", default=[1, 2, 4, 8, 16, 32])
+    parser.add_argument("--delay", type=float, default=0.25, help="seconds of a step, on average")
     parser.add_argument("--repeats", type=int, default=3)
-    options = parser.parse_args()
+    parser.add_argument("--threads", type=int, default=2, help="that compute, on a CPU")
+    options = parser.parse_args(arguments)
     torch.set_num_threads(options.threads)
     with tempfile.TemporaryDirectory() as folder:
         for measurement in measurements(options, Path(folder)):
-            show({**measurement, "parameters": {**vars(options), **measurement["parameters"]}})
+            yield {**measurement, "parameters": {**vars(options), **measurement["parameters"]}}
 
 
-def measurements(options: argparse.Namespace, folder: Path) -> Iterator[dict[str, Any]]:
-    policy = policy_of(options, folder / "model")
-    for deterministic in (False, True):
-        for in_flight in (options.slots // 2, options.slots, 2 * options.slots, 4 * options.slots):
-            settings = RolloutSettings(
-                samples=SAMPLES, in_flight=in_flight, deterministic=deterministic
-            )
-            played = [play(policy, settings, options) for _ in range(options.repeats)]
-            yield {
-                "name": "rollouts",
-                "parameters": {"in_flight": in_flight, "deterministic": deterministic},
-                **spread([one.tokens_per_s for one in played]),
-                "unit": "tokens/s",
-                "steps_per_s": spread([one.env_steps_per_s for one in played]),
-                "occupancy": spread([one.occupancy for one in played]),
-                "waiting_share": spread([one.waiting_share for one in played]),
-            }
+def measurements(
+    options: argparse.Namespace, folder: Path, *, shape: TransformerConfig | None = None
+) -> Iterator[dict[str, Any]]:
+    """`shape`: instead of the preset's."""
+    policy = policy_of(shape or PRESETS[options.preset], options.slots, folder / "model")
+    cases = [*((number, False) for number in options.in_flight), (options.slots, True)]
+    play(policy, settings_of(*cases[0]), 0.0)  # a warm-up
+    for in_flight, deterministic in cases:
+        settings = settings_of(in_flight, deterministic)
+        played = [play(policy, settings, options.delay) for _ in range(options.repeats)]
+        ended = [one.account.outcomes.get("completed", 0) / one.account.begun for one in played]
+        yield {
+            "name": "rollouts",
+            "parameters": {"in_flight": in_flight, "deterministic": deterministic},
+            **spread([one.tokens_per_s for one in played], 1),
+            "unit": "tokens/s",
+            "steps_per_s": spread([one.env_steps_per_s for one in played]),
+            "occupancy": spread([one.occupancy for one in played]),
+            "waiting_share": spread([one.waiting_share for one in played]),
+            "tokens_a_step": round(played[0].tokens / played[0].env_steps, 1),
+            "episodes": played[0].account.begun,
+            "completed_share": min(ended),
+        }
     for least in (slots.COPIED_TOKENS, 10**9):
-        read = read_by(policy, options, least)
+        read = read_by(policy, options.slots, least)
         parameters = {"shared": least < 10**9}
         yield {"name": "rollouts_read", "parameters": parameters, "value": read, "unit": "tokens"}
-    weights, state = LocalWeights(policy), import_model(folder / "model").state_dict()
-    synced = [weights.take(state, n + 1).seconds * 1e3 for n in range(options.repeats)]
-    yield {"name": "rollouts_weights", "parameters": {}, **spread(synced), "unit": "ms"}
+    yield of_weights(policy, folder, options.repeats)
 
 
-def policy_of(options: argparse.Namespace, folder: Path) -> ModelPolicy:
-    """Answers of some twenty tokens: a feature that all hidden states have ends them."""
+def settings_of(in_flight: int, deterministic: bool) -> RolloutSettings:
+    """Nothing but the environment ends an episode: answers may be empty, and say the same."""
+    return RolloutSettings(
+        samples=SAMPLES,
+        in_flight=in_flight,
+        deterministic=deterministic,
+        token_budget=TURNS * LONGEST,
+        silent_answers=TURNS + 1,
+        repeats=None,
+    )
+
+
+def of_weights(policy: ModelPolicy, folder: Path, repeats: int) -> dict[str, Any]:
+    """Of a model of this process to the sampler, as an iteration ends."""
+    weights, model = LocalWeights(policy), import_model(folder / "model")
+    taken: list[float] = []
+    for number in range(repeats + 1):
+        began = time.perf_counter()
+        state = model.state_dict()
+        weights.take(state, number + 1, checksum=checksum_of(state.items()))
+        taken.append(1e3 * (time.perf_counter() - began))
+    size = sum(tensor.nbytes for tensor in model.state_dict().values())
+    return {
+        "name": "rollouts_weights",
+        "parameters": {"mib": round(size / 2**20, 1)},
+        **spread(taken[1:]),
+        "unit": "ms",
+    }
+
+
+def policy_of(shape: TransformerConfig, slots: int, folder: Path) -> ModelPolicy:
+    """Answers of some twelve tokens: a feature that all hidden states have ends them."""
     tokenizer = train_tokenizer([WORDS * 20], vocab_size=400)
-    shape = PRESETS[options.preset].model_copy(update={"vocab_size": tokenizer.size})
+    shape = shape.model_copy(update={"vocab_size": tokenizer.size})
     model = new_decoder(shape)
     with torch.no_grad():
         embedded, head = model.model.embed_tokens.weight, model.lm_head.weight
         embedded[:, 0] += 4 * float(embedded.std()) * shape.hidden_size**0.5
-        head[tokenizer.special[END], 0] += 4.0 / shape.hidden_size**0.5
+        head[tokenizer.special[END], 0] += 4.9 / shape.hidden_size**0.5
     export_model(model, folder)
     tokenizer.save(folder)
-    sampling = Sampling(temperature=1.0, max_tokens=64)
-    return ModelPolicy(folder, sampling, slots=options.slots, slot_tokens=1024)
+    sampling = Sampling(temperature=1.0, max_tokens=LONGEST)
+    return ModelPolicy(
+        folder, sampling, slots=slots, slot_tokens=SLOT_TOKENS, device="cpu", routes=True
+    )
 
 
-def play(
-    policy: ModelPolicy, settings: RolloutSettings, options: argparse.Namespace
-) -> PhaseFigures:
-    environment = SlowErrands(options.delay)
+def play(policy: ModelPolicy, settings: RolloutSettings, delay_s: float) -> PhaseFigures:
+    """Two waves of what is in flight, or one task's samples."""
+    environment = SlowErrands(delay_s)
+    tasks = environment.tasks()[: max(1, WAVES * settings.in_flight // SAMPLES)]
     policy.forget()
     with tempfile.TemporaryDirectory() as folder:
         rollouts = Rollouts(policy, [environment], settings, Path(folder))
-        asyncio.run(rollouts.play(environment.tasks()[: options.tasks], 0))
+        asyncio.run(rollouts.play(tasks, 0))
     assert rollouts.figures is not None
     return rollouts.figures
 
 
-def read_by(policy: ModelPolicy, options: argparse.Namespace, least: int) -> int:
-    """Tokens that one phase feeds to the model."""
+def read_by(policy: ModelPolicy, in_flight: int, least: int) -> int:
+    """Tokens that one phase feeds to the model, if beginnings of `least` tokens are copied."""
     fed, extend, before = 0, Decoder.extend, slots.COPIED_TOKENS
 
     def counted(
@@ -169,8 +222,7 @@ def read_by(policy: ModelPolicy, options: argparse.Namespace, least: int) -> int
     Decoder.extend = counted
     sampler.COPIED_TOKENS = slots.COPIED_TOKENS = least
     try:
-        quick = argparse.Namespace(**{**vars(options), "delay": 0.0})
-        play(policy, RolloutSettings(samples=SAMPLES, in_flight=options.slots), quick)
+        play(policy, settings_of(in_flight, True), 0.0)
     finally:
         Decoder.extend = extend
         sampler.COPIED_TOKENS = slots.COPIED_TOKENS = before

@@ -29,6 +29,7 @@ from records.sources.stored_files import is_remote
 from synth.gym.grounding.settings import GroundingSettings
 from synth.gym.instructions.environment import InstructionsConfig
 from synth.gym.maths.rows import MathsSettings
+from synth.gym.open_prompts import OpenPromptsSettings
 from synth.gym.programs.settings import ProgramSettings
 from synth.gym.safety.settings import SafetySettings
 from synth.gym.tool_use.settings import ToolUseSettings
@@ -132,6 +133,9 @@ def _gym_paths(families: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             case MathsSettings():
                 for file in settings.files:
                     yield "config.gym.families.maths.files.path", file.path
+            case OpenPromptsSettings():
+                for file in settings.files:
+                    yield "config.gym.families.open.files.path", file.path
             case InstructionsConfig(prompts=str(prompts)):
                 yield "config.gym.families.instructions.prompts", prompts
             case GroundingSettings():

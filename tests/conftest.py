@@ -1,11 +1,14 @@
-"""Sandboxes are real here. Where none can run, these tests say why and are skipped."""
+"""Sandboxes are real here, and so is Prefect's server. Where no sandbox can run, these tests say
+why and are skipped."""
 
 import gc
+import os
 from collections.abc import Iterator
 
 import pytest
 
 import tests.examples  # noqa: F401  (registers the profile that --hypothesis-profile=fast names)
+from flows.runtime.server import prefect_server
 from sandboxes.lending.leases import available
 
 
@@ -13,6 +16,16 @@ from sandboxes.lending.leases import available
 def sandboxed() -> None:
     if (reason := available()) is not None:
         pytest.skip(f"no sandbox can run here: {reason}")
+
+
+@pytest.fixture(scope="session")
+def prefect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The API of one real server for all that run flows. Workers find each other's in the folder
+    they share."""
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
+    with prefect_server(shared / "prefect") as url:
+        yield url
 
 
 def pytest_configure() -> None:

@@ -54,6 +54,9 @@ PROCESSES.set_forkserver_preload(
         "pandas",
         "synth.importing.importing",
         "tests.synth.rollout_work",
+        "tests.flows.pending_work",
+        "tests.flows.rephrase_work",
+        "tests.flows.rounds_work",
     ]
 )
 

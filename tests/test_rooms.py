@@ -74,7 +74,7 @@ ROOMS = {
     ],
     "trainer": [
         *("data", "model/cpu", "model", "optim", "training", "inference", "serving"),
-        *("evaluation", "rl/objective", "rl/rollouts", "rl", "."),
+        *("evaluation", "rl/objective", "rl/rollouts", "rl/critic", "rl", "."),
     ],
     "flows": ["runtime", "training", ".", "cli/shared", "cli/commands", "cli/tool_commands", "cli"],
 }

@@ -7,7 +7,7 @@ from pathlib import Path
 from benchmarks import rl_proof
 from benchmarks.proof.seed_run import SeedRun
 from benchmarks.rl_proof.page import arms_page, page
-from benchmarks.rl_proof.runs import BASE, SCORING_MINUTES, Arm, ArmRun
+from benchmarks.rl_proof.runs import BASE, OPEN_PROMPTS, SCORING_MINUTES, Arm, ArmRun
 from records.files import write_atomic
 from trainer.evaluation.scoring import SCORES
 
@@ -36,6 +36,11 @@ ARMS = (
     ),
     Arm("no-decay", "without the decay of temperature", ('learning.temperature.shape="constant"',)),
     Arm("no-ptx", "without the PTX loss", ("good=[]", "learning.ptx.weight=0.0")),
+    Arm(
+        "critic",
+        "with the critic's reward for open prompts",
+        ("critic.enabled=true", f'gym.families.open.files=[{{path="{OPEN_PROMPTS}"}}]'),
+    ),
 )
 """The first is what the others are compared with."""
 

@@ -58,7 +58,9 @@ def _shortfalls(pairs: Sequence[tuple[EpisodeScore, EpisodeScore]]) -> str:
     verdict = "not shown"
     if shown and success.difference is not None:
         verdict = "reached" if success.difference >= AIM else "shown, and below the aim"
-    kept = "none are lost" if valid.interval.high >= 0 else "FEWER THAN BEFORE"
+    kept = "fewer" if valid.interval.high < 0 else "whether fewer is not certain"
+    if valid.difference is not None and valid.difference >= 0:
+        kept = "not fewer"
     return (
         f"**Aim: {AIM:+.2f} of task success on {KINDS[AIMED]}: {verdict}.** Success "
         f"{told(success)} over {success.tasks} tasks ({success.gained} gained, {success.lost} "

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from benchmarks.proof.seed_run import CONFIGS, SeedRun, half_the_cores, together, toml_value
 from records.files import write_atomic
 from records.settings import read_settings
+from records.store.dataset import Dataset
 from trainer.evaluation.scoring import SCORES
 from trainer.training.metrics import MetricsLine, read_metrics
 
@@ -25,6 +26,11 @@ TRIED = 3
 
 SPARE = 0.92
 """Of what is left, the share that is planned: episodes grow longer and shorter."""
+
+OPEN_PROMPTS = "{open prompts}"
+"""In an arm's changes, the path of a file of prompts."""
+
+NUM_OPEN_PROMPTS = 200
 
 SHORT_RUN = ("choice.tasks=2", "rollouts.samples=2", "choice.band.k=2", "test.tasks=2")
 
@@ -87,7 +93,7 @@ class ArmRun:
         return self.folder / "learnt.json"
 
     def _metrics(self) -> list[MetricsLine]:
-        return read_metrics(self._run) if self._run.exists() else []
+        return read_metrics(self._run)
 
     def _learn(self) -> None:
         """In stretches, the first one a few iterations long, the others by the pace of those."""
@@ -123,9 +129,26 @@ class ArmRun:
         }
         changes = [f"{key}={toml_value(value)}" for key, value in given.items()]
         changes.append(f"good=[{{path={toml_value(self.proof.data)}}}]")
-        changes += self.arm.changes
+        changes += [
+            one.replace(OPEN_PROMPTS, str(self._open_prompts())) for one in self.arm.changes
+        ]
         changes += SHORT_RUN if self._short else ()
         return ["trainer", "rl", str(CONFIGS / "rl.toml"), *_set(changes)]
+
+    def _open_prompts(self) -> Path:
+        """Requests to an assistant without tools, whose answers no code rewards: the first words of
+        users in the training data."""
+        path = self.folder / "open_prompts.jsonl"
+        with Dataset.open(self.proof.data).connect() as db:
+            rows = db.execute(
+                "SELECT messages FROM trajectories WHERE split = 'train' ORDER BY trajectory_id "
+                "LIMIT ?",
+                [NUM_OPEN_PROMPTS],
+            ).fetchall()
+        said = [next(m["content"] for m in messages if m["role"] == "user") for (messages,) in rows]
+        lines = (json.dumps({"prompt": text}) for text in dict.fromkeys(said))
+        write_atomic(path, ("\n".join(lines) + "\n").encode())
+        return path
 
     def _score(self, scorings: Mapping[str, Sequence[str]]) -> None:
         left = [name for name in scorings if not (self.folder / name / SCORES).exists()]

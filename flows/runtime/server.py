@@ -48,20 +48,31 @@ def prefect_server(
     """Point this process at a Prefect API and yield its URL.
 
     With `PREFECT_API_URL` set, that server is used and left alone. Otherwise the server of `home`
-    is reused or started. Call it before anything imports Prefect.
+    is reused or started. Call it before anything imports Prefect, whose logging reads the
+    environment then; where something has, Prefect reads the address anew.
     """
     for name, value in _QUIET.items():
         os.environ.setdefault(name, value)
     if url := os.environ.get("PREFECT_API_URL"):
+        _read_anew()
         yield url
         return
     url = _join(home.absolute(), say, port)
     os.environ.update({"PREFECT_API_URL": url, "PREFECT_HOME": str(home.absolute())})
+    _read_anew()
     try:
         yield url
     finally:
         os.environ.pop("PREFECT_API_URL", None)
         _leave(home.absolute())
+
+
+def _read_anew() -> None:
+    """A Prefect that knows no address starts a server of its own for the first flow."""
+    if "prefect.context" in sys.modules:
+        from prefect.context import refresh_global_settings_context
+
+        refresh_global_settings_context()
 
 
 def check_given_server() -> None:

@@ -41,14 +41,18 @@ COLUMNS = {
 }
 """Metric -> how the table calls it."""
 
+OF_CRITIC = {"critic_agreement": "critic agrees", "critic_on": "critic on"}
+"""The same of a run with a critic."""
+
 
 async def show_iterations(folder: Path) -> None:
     """The last lines of metrics, and the samples by how they ended."""
     lines = read_metrics(folder)
+    columns = COLUMNS | (OF_CRITIC if any("critic_on" in line for line in lines) else {})
     await acreate_table_artifact(
         key="iterations",
         table=[
-            {words: _rounded(line.get(name)) for name, words in COLUMNS.items()}
+            {words: _rounded(line.get(name)) for name, words in columns.items()}
             for line in lines[-SHOWN_LINES:]
         ],
         description="The last iterations, one a line",

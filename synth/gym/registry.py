@@ -21,6 +21,7 @@ from synth.gym.instructions.environment import Instructions, InstructionsConfig
 from synth.gym.maths.puzzles import Puzzles, PuzzlesSettings
 from synth.gym.maths.reasoning import ReasoningQuestions, ReasoningSettings
 from synth.gym.maths.rows import MathsQuestions, MathsSettings
+from synth.gym.open_prompts import OpenPrompts, OpenPromptsSettings
 from synth.gym.programs.programs import Programs
 from synth.gym.programs.settings import ProgramSettings
 from synth.gym.safety.environment import Safety
@@ -55,6 +56,7 @@ FAMILIES: Mapping[str, Family] = {
     ),
     "instructions": Family(InstructionsConfig, lambda settings, _: Instructions(settings)),
     "maths": Family(MathsSettings, lambda settings, _: MathsQuestions(settings)),
+    "open": Family(OpenPromptsSettings, lambda settings, _: OpenPrompts(settings)),
     "programs": Family(ProgramSettings, lambda settings, _: Programs(settings)),
     "puzzles": Family(PuzzlesSettings, lambda settings, _: Puzzles(settings)),
     "reasoning": Family(ReasoningSettings, lambda settings, _: ReasoningQuestions(settings)),

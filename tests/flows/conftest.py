@@ -1,29 +1,19 @@
-"""One Prefect server for all flow tests of a session, shared by the test workers."""
+"""Commands as a user gives them, and the dataset of a small run."""
 
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from flows.cli import main as cli
-from flows.runtime.server import prefect_server
 from tests.flows.pipeline_work import run_pipeline
 
 ROOT = Path(__file__).parents[2]
 
 Synth = Callable[..., subprocess.CompletedProcess[str]]
-
-
-@pytest.fixture(scope="session")
-def prefect_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The API of a real server. Workers find each other's in the folder they share."""
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if os.environ.get("PYTEST_XDIST_WORKER") else base
-    with prefect_server(shared / "prefect") as url:
-        yield url
 
 
 @pytest.fixture(scope="session")
@@ -39,7 +29,7 @@ def refusal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Synth:
     """As `synth`, in this process, which has imported what a new one would take seconds for: what
-    is refused, and commands that read."""
+    is refused, commands that read, and runs where nothing hangs on their being a process."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
 

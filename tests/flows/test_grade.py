@@ -51,7 +51,7 @@ def asked(folder: Path) -> int:
 def accepted_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run large enough for accepted trajectories, which the judge is tried with."""
     folder = tmp_path_factory.mktemp("accepted") / "d"
-    run_pipeline(folder, SMALL.model_copy(update={"num_tasks": 12}))
+    run_pipeline(folder, SMALL.model_copy(update={"num_tasks": 6}))
     return folder
 
 
@@ -139,9 +139,9 @@ def test_a_change_of_a_criterion_that_is_nowhere_is_refused(copied: Path) -> Non
 
 @pytest.mark.slow
 def test_the_command_grades_and_prints_the_trial(
-    prefect_url: str, synth: Synth, refusal: Synth, copied: Path
+    prefect_url: str, refusal: Synth, copied: Path
 ) -> None:
-    done = synth("grade", str(copied), "--judge-model", "offline-model-exact", "--json")
+    done = refusal("grade", str(copied), "--judge-model", "offline-model-exact", "--json")
     assert done.returncode == 0, done.stderr
     table = json.loads(done.stdout)  # empty where so small a run has nothing to try a judge with
     assert all({"kind", "fpr", "tpr", "kappa"} <= row.keys() for row in table)

@@ -22,7 +22,7 @@ from tests.synth.llm.server import serve
 
 pytestmark = pytest.mark.slow
 
-KILLS = 3
+KILLS = 2
 """Points of a run, spread over it, at which it is killed during an outage and after it."""
 
 

@@ -18,12 +18,9 @@ from synth.engine.job_config import OfflineConfig
 from synth.pipeline.config import RunConfig
 from tests.flows.conftest import ROOT, ours_still_running
 from tests.flows.pipeline_work import SMALL, content_of, run_pipeline
-from tests.killing import PROCESSES, run, spread
+from tests.killing import run, spread
 
-PROCESSES.set_forkserver_preload(
-    ["__main__", "tests.killing", "pyarrow.compute", "pandas", "tests.flows.pipeline_work"]
-)  # two seconds of imports, once
-KILLS = 6
+KILLS = 4
 """Kill points of the default tests, spread over the run; all of them are tried in `scale`."""
 
 
@@ -115,7 +112,7 @@ def test_kill_9_under_prefect_leaves_one_server_which_the_next_command_stops(
     environment = {k: v for k, v in os.environ.items() if not k.startswith("PREFECT")}
     environment |= {"PYTHONPATH": str(ROOT), "SYNTH_PREFECT_HOME": str(tmp_path / "prefect")}
     command = [sys.executable, "-m", "flows.cli.main", "demo", "--dataset", "d"]
-    command += ["--set", "num_tasks=12", "--set", "concurrency=2", "--set", "shard_size=2"]
+    command += ["--set", "num_tasks=6", "--set", "concurrency=2", "--set", "shard_size=2"]
     command += ["--set", 'domains=["clinic_desk", "web_shop"]', "--set", "servers=[]"]
     command += ["--set", "code=[]"]
     process = subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL)

@@ -74,6 +74,10 @@ def test_a_run_is_seen_iteration_by_iteration_and_goes_on(
             r"prompts = '/etc/passwd' is not inside the data root",
         ),
         (
+            {"gym": {"families": {"open": {"files": [{"path": "/etc/passwd"}]}}}},
+            r"open.files.path = '/etc/passwd' is not inside the data root",
+        ),
+        (
             {"gym": {"families": {"grounding": {"files": [{"path": "/etc/passwd"}]}}}},
             r"grounding = '/etc/passwd' is not inside the data root",
         ),

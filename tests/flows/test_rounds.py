@@ -15,13 +15,9 @@ from synth.pipeline.sources import check_sources
 from synth.tasks.difficulty import EASIER, HARDER
 from tests.flows.pipeline_work import content_of
 from tests.flows.rounds_work import ROUNDS, banded, curate_again, run_in_rounds
-from tests.killing import PROCESSES, run
+from tests.killing import run
 
-PROCESSES.set_forkserver_preload(
-    ["__main__", "tests.killing", "pyarrow.compute", "pandas", "tests.flows.rounds_work"]
-)  # two seconds of imports, once
-
-KILLS = 3
+KILLS = 2
 """Points at which the default test kills a run, drawn over all of them."""
 
 

@@ -20,6 +20,7 @@ from synth.pipeline.config import RunConfig
 from synth.pipeline.stages import STAGES
 from synth.rephrasing.rephrase import rephrase
 from synth.rephrasing.writing.config import SourceConfig
+from synth.tasks.config import TaskConfig
 from tests.doubles.catalogue import DOUBLES
 from tests.doubles.double import KEY
 from tests.doubles.server import DoubleServer, serve
@@ -31,12 +32,14 @@ PLAYED = "add_allergy"
 """A tool that the simulator plays."""
 
 CONFIG = RunConfig(
-    domains=("clinic_desk", "web_shop"),
+    seed=14,  # the played tool is called, and every trajectory accepted
+    domains=("clinic_desk",),
     servers=(),
     code=(),
-    num_tasks=6,
-    shard_size=6,
+    num_tasks=3,
+    shard_size=3,
     workers=1,
+    tasks=TaskConfig(personas_per_block=2),
     simulate=SimulateConfig(tools=(PLAYED,)),
 )
 

@@ -1,15 +1,12 @@
 """One cluster for all tests of a worker: a double and players, or the server of
-`SYNTH_TEST_KUBECONFIG` with the players that it needs. Prefect's server is that of the flows."""
+`SYNTH_TEST_KUBECONFIG` with the players that it needs."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from tests.flows.conftest import prefect_url
 from tests.kubernetes.players.real.host import unable
 from tests.kubernetes.staging import Stage, staged
-
-__all__ = ["prefect_url", "stage"]
 
 NODES = "real=1,simulated=2" if unable() is None else "simulated=2"
 

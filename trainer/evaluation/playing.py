@@ -9,6 +9,7 @@ says is journalled: an evaluation that was stopped pays nothing twice.
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -252,7 +253,11 @@ async def _evaluate(
 ) -> Evaluated:
     dataset = Dataset.open(config.dataset)
     run = newest_run_config(dataset)
-    async with opened_tasks(dataset, run, journal, stage="rollouts") as opened:
+    async with AsyncExitStack() as stack:
+        stack.enter_context(run.prompts_in_use())  # users are asked as the dataset's run asked them
+        opened = await stack.enter_async_context(
+            opened_tasks(dataset, run, journal, stage="rollouts")
+        )
         game = _Game(opened, config)
         left_out: Counter[str] = Counter()
         tasks = [t for t in dataset.rows("tasks") if t["variant"] != IMPORTED]

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from records.errors import ConfigError
 from records.seeds import seed_of
 from synth.gym.core.environment import GymTask
+from synth.gym.core.ranked import is_ranked
 from synth.gym.coverage import coverage, coverage_table, drawn, weights
 from synth.gym.difficulty import Banded, in_band
 from trainer.rl.rollouts.samples import Group
@@ -60,8 +61,11 @@ class TaskChoice:
         return [self._by_id[task_id] for task_id in (*chosen, *longest)[:count]]
 
     def note(self, groups: Iterable[Group]) -> None:
-        """Keep what the samples of a task came to; nothing of one whose samples were all lost."""
+        """Keep what the samples of a task came to; nothing of one whose samples were all lost, nor
+        of one whose answers are ranked: that says nothing of how hard it is."""
         for group in groups:
+            if is_ranked(group.task):
+                continue
             rewards = [worth for sample in group.samples if (worth := sample.worth) is not None]
             if rewards:
                 self.tried[group.task.task_id] = TriedTask(group.begun, rewards)

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from records.errors import ItemError
+from trainer.rl.critic.lessons import CriticLessons
 from trainer.rl.objective.budget import budgeted
 from trainer.rl.objective.minibatches import minibatches
 from trainer.rl.objective.ptx import PtxRows
@@ -20,8 +21,8 @@ class RewardedSamples(NamedTuple):
     penalised: int
     """Samples that were cut and paid for it."""
     left_out: Mapping[str, int]
-    """Samples that are not learnt from, by reason: an outcome without a reward, or a fault of what
-    was drawn."""
+    """Samples that are not learnt from, by reason: an outcome without a reward, an answer that was
+    not ranked, or a fault of what was drawn."""
 
 
 def rewarded_samples(groups: Iterable[Group], budget: BudgetSettings) -> RewardedSamples:
@@ -31,7 +32,7 @@ def rewarded_samples(groups: Iterable[Group], budget: BudgetSettings) -> Rewarde
     for group in groups:
         for played in group.samples:
             if played.reward is None:
-                left_out[played.outcome] += 1
+                left_out["unranked" if played.awaits_rank else played.outcome] += 1
                 continue
             worth = budgeted(
                 played.reward.value,
@@ -64,20 +65,22 @@ def learn(
     settings: LearningSettings,
     good: PtxRows | None,
     bad: BadSteps,
+    lessons: CriticLessons | None = None,
     *,
     seed: int,
     iteration: int,
     steps_before: int,
     most_bad: int,
 ) -> list[LearntStep]:
-    """Take the iteration's steps; `bad` is told of those that were skipped, and `most_bad` of them
-    in a row end it. A function of the weights, the optimiser and what is given."""
+    """Take the iteration's steps, the lessons shared out among them; `bad` is told of those that
+    were skipped, and `most_bad` of them in a row end it. A function of the weights, the optimiser
+    and what is given."""
     taken: list[LearntStep] = []
-    for number, minibatch in enumerate(
-        minibatches(samples, settings, seed=seed, iteration=iteration), steps_before
-    ):
-        rows = None if good is None else good.of_step(number)
-        taken.append(stepper.step(minibatch, version=iteration, ptx=rows))
+    steps = list(minibatches(samples, settings, seed=seed, iteration=iteration))
+    for number, minibatch in enumerate(steps):
+        rows = None if good is None else good.of_step(steps_before + number)
+        verdicts = None if lessons is None else lessons.of_step(number, len(steps))
+        taken.append(stepper.step(minibatch, version=iteration, ptx=rows, verdicts=verdicts))
         result = taken[-1].taken
         if result is not None:
             bad.add(result)

@@ -2,11 +2,13 @@
 
 import resource
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from statistics import fmean
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from synth.gym.core.ranked import is_ranked
 from trainer.rl.choice import Difficulties
 from trainer.rl.learning import RewardedSamples
 from trainer.rl.objective.measures import LearningMeasures
@@ -18,7 +20,7 @@ from trainer.training.metrics import MetricsLine
 
 OF_CLOCK = (
     *("play_s", "learn_s", "sync_s", "tokens_per_s", "env_steps_per_s", "occupancy"),
-    *("waiting_share", "memory_gib"),
+    *("waiting_share", "memory_gib", "critic_s"),
 )
 """Metrics that differ from run to run of the same settings: all others come out alike in the
 deterministic mode."""
@@ -45,11 +47,14 @@ def line_of(
     temperature: float,
     lr: float,
     drawn: int,
+    critic: Mapping[str, Any] = MappingProxyType({}),
 ) -> MetricsLine:
     """Numbers of an iteration by name, and words for what went wrong; `step` counts iterations from
-    1. A mean over optimiser steps counts those that were taken."""
+    1. A mean over optimiser steps counts those that were taken. Rewards are of tasks that code
+    rewards; what `critic` says of itself and of the others comes as it is."""
     samples = [sample for group in groups for sample in group.samples]
-    scores = scores_of(samples)
+    verifiable = [sample for sample in samples if not is_ranked(sample.task)]
+    scores = scores_of(verifiable)
     counts = [step.counts for step in steps]
     line: dict[str, Any] = {
         "step": done,
@@ -58,7 +63,7 @@ def line_of(
         "lr": lr,
         "groups": len(groups),
         "samples": len(samples),
-        "reward": _mean([value for s in samples if (value := s.worth) is not None]),
+        "reward": _mean([value for s in verifiable if (value := s.worth) is not None]),
         "turns": _mean([float(s.turns) for s in samples if not s.lost]),
         "drawn": _mean([float(s.drawn) for s in samples if not s.lost]),
         "truncated": _mean([float(s.truncated) for s in samples if not s.lost]),
@@ -84,7 +89,7 @@ def line_of(
             line[f"reward/{score.family}"] = score.reward
             line[f"success/{score.family}"] = score.success
     outcomes = Counter(sample.outcome for sample in samples)
-    return {**line, **{f"outcome/{name}": n for name, n in sorted(outcomes.items())}}
+    return {**line, **critic, **{f"outcome/{name}": n for name, n in sorted(outcomes.items())}}
 
 
 def metrics_of_steps(steps: Sequence[LearntStep]) -> dict[str, Any]:
@@ -129,6 +134,8 @@ def told(line: MetricsLine) -> str:
         parts.append(f"KL {line['kl_k3']:.4f}  entropy {line['entropy']:.3f}")
     if line.get("validation_reward") is not None:
         parts.append(f"validation {line['validation_reward']:.3f}")
+    if (agreement := line.get("critic_agreement")) is not None:
+        parts.append(f"critic {agreement:.2f}, {'on' if line['critic_on'] else 'off'}")
     if line.get("left_out"):
         parts.append(f"{line['left_out']} of {line['samples']} samples left out")
     if line.get("skipped"):

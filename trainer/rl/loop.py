@@ -48,6 +48,7 @@ GYM, SCORES, COVERAGE = "gym", "scores.json", "coverage.md"
 
 FREE = {
     "out", "device", "iterations", "keep", "checkpoint_every", "max_bad_steps", "test.heldout",
+    "max_lost_iterations",
     "learning.micro_rows", "learning.spike", "learning.recompute", "gym.budget",
     "sandboxes.backend", "sandboxes.live", "sandboxes.kubernetes",
 }  # fmt: skip

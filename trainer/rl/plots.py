@@ -33,9 +33,30 @@ _FIXED = (
     Plot("Share of the time waiting for environments", {"waiting_share": ""}),
 )
 
+_OF_CRITIC = (
+    Plot(
+        "Critic's agreement with code",
+        {"critic_agreement": "agreement", "critic_low": "lower end", "critic_high": "upper end"},
+    ),
+    Plot(
+        "Verifier against critic",
+        {"reward": "mean reward by code", "critic_differs": "pairs ordered otherwise"},
+    ),
+    Plot("Growth of pairs ordered otherwise, an iteration", {"critic_differs_trend": ""}),
+    Plot("Share of pairs whose two orders disagree", {"critic_inconsistent": ""}),
+    Plot("Critic's rewards on", {"critic_on": ""}),
+    Plot(
+        "Samples that no code rewards",
+        {"critic_ranked": "ranked", "critic_off": "off", "critic_alone": "alone"},
+    ),
+    Plot("Verdicts that cannot be read", {"critic_unreadable": ""}),
+    Plot("Loss of right verdicts, nats a token", {"verdict_loss": ""}),
+)
+
 
 def plots_of(lines: Sequence[MetricsLine]) -> tuple[Plot, ...]:
-    """Those of every run, and two of each family that was played: its reward, its successes."""
+    """Those of every run, two of each family that was played (its reward, its successes), and those
+    of a critic where there was one."""
     names = {name for line in lines for name in line}
     families = sorted(name.removeprefix("reward/") for name in names if name.startswith("reward/"))
     own = [
@@ -52,4 +73,5 @@ def plots_of(lines: Sequence[MetricsLine]) -> tuple[Plot, ...]:
             ),
         )
     ]
-    return (_FIXED[0], *own, *_FIXED[1:])
+    critic = _OF_CRITIC if "critic_on" in names else ()
+    return (_FIXED[0], *own, *critic, *_FIXED[1:])

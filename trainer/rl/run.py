@@ -1,6 +1,7 @@
 """A run of reinforcement learning: where it is, one iteration after another, and its end.
 
-    choose tasks -> play them -> learn from the samples -> send the weights -> measure -> keep
+    choose tasks -> play them -> rank what no code rewards -> learn -> send the weights -> measure
+    -> keep
 
 What lies in the folder decides what comes next: samples are read where they were played before, and
 all else is a function of the last checkpoint. So a run that was killed in any of these comes, in
@@ -15,8 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from records.errors import SynthError
+from records.digest import digest
+from records.errors import ConfigError, SynthError
 from synth.gym.core.environment import GymSplit
+from synth.gym.core.ranked import is_ranked
 from synth.gym.registry import Gym
 from trainer.data.chat_format import ChatFormat
 from trainer.inference.policies import ModelPolicy
@@ -24,11 +27,14 @@ from trainer.inference.weights import checksum_of
 from trainer.model.decoder import Decoder
 from trainer.optim.muon import optimizer_of
 from trainer.rl.choice import TaskChoice
+from trainer.rl.critic.critic import Critic, CriticisedGroups
 from trainer.rl.learning import learn, rewarded_samples
 from trainer.rl.lines import IterationTimes, line_of, told
+from trainer.rl.lost import LostIterations
 from trainer.rl.objective.ptx import PtxRows
 from trainer.rl.objective.stepper import RLStepper
 from trainer.rl.rollouts.rollouts import Rollouts
+from trainer.rl.rollouts.samples import Group
 from trainer.rl.rollouts.table import write_samples
 from trainer.rl.rollouts.weights import LocalWeights, WeightSync
 from trainer.rl.settings import RLConfig
@@ -48,6 +54,13 @@ from trainer.training.run_folder import CHECKPOINTS, put_model_aside
 log = logging.getLogger(__name__)
 
 ROLLOUTS, SAMPLES, TESTS = "rollouts", "samples", "tests"
+
+
+WHEN_DIVERGING = (
+    "Where learning diverges, lower learning.lr or learning.clip_norm, or raise tau, in another "
+    "`out`"
+)
+WHEN_LOST = "Mend what loses the episodes, and start the same run again: it goes on"
 
 
 class BestIteration(NamedTuple):
@@ -109,9 +122,14 @@ class RLRun:
         played, folder = gym.environments.values(), config.folder / ROLLOUTS
         self.rollouts = Rollouts(policy, played, config.rollouts, folder, seed=config.seed)
         self._weights = LocalWeights(policy)
+        self._began_with = {
+            "model": policy.checksum(),
+            "tasks": digest([[task.task_id, task.split] for task in self.tasks]),
+        }
+        self._critic = self._critic_of(config)
         self.done, self.steps, self.drawn = 0, 0, 0
         """Iterations, steps of the optimiser, tokens that were learnt from."""
-        self.bad = BadSteps()
+        self.bad, self.lost = BadSteps(), LostIterations()
         self.best: BestIteration | None = None
         self.metrics: Metrics | None = None
         """Where the lines of iterations are written, before the checkpoint that holds them."""
@@ -148,13 +166,18 @@ class RLRun:
         self.policy.sampling = config.sampling_at(iteration)
         with cpu_threads(config.draw_threads):
             groups = await self.rollouts.play(self.choice.of(iteration), iteration)
-        write_samples(self._of(SAMPLES, iteration).with_suffix(".parquet"), groups)
-        self.choice.note(groups)
+        self.choice.note(groups)  # by what code says alone
         played = time.monotonic()
+        groups, lessons, told_by_critic = await self._criticised(groups, iteration)
+        write_samples(self._of(SAMPLES, iteration).with_suffix(".parquet"), groups)
+        self.lost.note(iteration, groups)
+        if self.lost.number >= config.max_lost_iterations:
+            raise self._failed(self.lost.words, WHEN_LOST)
+        ranked = time.monotonic()
         rewarded = rewarded_samples(groups, config.learning.budget)
         steps = await asyncio.to_thread(
             learn,
-            *(self.stepper, rewarded.samples, config.learning, self._good, self.bad),
+            *(self.stepper, rewarded.samples, config.learning, self._good, self.bad, lessons),
             seed=config.seed,
             iteration=iteration,
             steps_before=self.steps,
@@ -174,10 +197,11 @@ class RLRun:
             steps,
             self.rollouts.figures,
             self.choice.difficulties(),
-            IterationTimes(played - began, learnt - played, sync.seconds),
+            IterationTimes(played - began, learnt - ranked, sync.seconds),
             temperature=self.policy.sampling.temperature,
             lr=config.learning.lr,
             drawn=self.drawn,
+            critic=told_by_critic,
         )
         every = config.test.every
         due = every is not None and (self.ended or self.done % every == 0)
@@ -224,6 +248,28 @@ class RLRun:
         """Close the episodes that are paused; how they go on lies in the folder. The gym is closed
         by whoever made it."""
         await self.rollouts.close()
+
+    def _critic_of(self, config: RLConfig) -> Critic | None:
+        ranked = [task for task in self.tasks if is_ranked(task)]
+        if ranked and not config.critic.enabled:
+            families = ", ".join(sorted({task.family for task in ranked}))
+            raise ConfigError(
+                f"the answers of {len(ranked)} tasks ({families}) are ranked by a critic, and "
+                "critic.enabled is false: set it, or leave those families"
+            )
+        if not config.critic.enabled:
+            return None
+        own = (self.policy, self.policy.tokenizer, self._chat, config.critic, self.tasks)
+        room = config.slot_tokens or self.model.config.max_positions
+        return Critic(*own, room=room, seed=config.seed)
+
+    async def _criticised(self, groups: list[Group], iteration: int) -> CriticisedGroups:
+        if self._critic is None:
+            return CriticisedGroups(groups, None, {})
+        began = time.monotonic()
+        made = await asyncio.to_thread(self._critic.criticise, groups, iteration)
+        seconds = {"critic_s": time.monotonic() - began}
+        return made._replace(measures={**made.measures, **seconds})
 
     @property
     def _checkpoints(self) -> Path:
@@ -287,8 +333,11 @@ class RLRun:
             "drawn": self.drawn,
             "norms": list(self.stepper.norms),
             "bad": self.bad.reasons,
+            "lost": self.lost.number,
+            "began_with": self._began_with,
             "best": self.best,
             "tried": self.choice.to_json(),
+            "critic": [] if self._critic is None else self._critic.to_json(),
         }
         folder = self._checkpoints
         folder.mkdir(parents=True, exist_ok=True)
@@ -303,20 +352,31 @@ class RLRun:
         if not found:
             return
         state = load_checkpoint(found[-1], self.model, self.stepper.optimizer)
+        self._refuse_another_beginning(state["began_with"])
         self.done, self.steps, self.drawn = state["done"], state["steps"], state["drawn"]
         self.stepper.norms.extend(state["norms"])
-        self.bad = BadSteps(state["bad"])
+        self.bad, self.lost = BadSteps(state["bad"]), LostIterations(state["lost"])
         self.best = BestIteration(*state["best"]) if state["best"] else None
         self.choice.restore(state["tried"])
+        if self._critic is not None:
+            self._critic.restore(state["critic"])
         if self.done:
             self._send()
         log.info("going on behind iteration %d: %s", self.done, found[-1])
 
-    def _failed(self, why: str) -> SynthError:
+    def _refuse_another_beginning(self, was: dict[str, str]) -> None:
+        """ConfigError where what the run began with lies there no longer."""
+        for what, of in (("model", "start_from"), ("tasks", "gym")):
+            if was[what] != self._began_with[what]:
+                raise ConfigError(
+                    f"the {what} of `{of}` differ from what the run in {self.config.folder} began "
+                    "with; put them back, or begin another run in another `out`"
+                )
+
+    def _failed(self, why: str, instead: str = WHEN_DIVERGING) -> SynthError:
         found = checkpoints_in(self._checkpoints)
         last = f"The last good checkpoint is {found[-1]}" if found else "No checkpoint was written"
         return SynthError(
             f"the run in {self.config.folder} failed in iteration {self.done}: {why}; no model is "
-            f"exported. {last}. Where learning diverges, lower learning.lr or learning.clip_norm, "
-            "or raise tau, in another `out`"
+            f"exported. {last}. {instead}"
         )

@@ -13,6 +13,7 @@ from synth.gym.difficulty import ModerateBand
 from synth.gym.registry import GymConfig
 from trainer.data.sources import CorpusConfig
 from trainer.inference.drawing import Sampling
+from trainer.rl.critic.settings import CriticSettings
 from trainer.rl.objective.settings import LearningSettings
 from trainer.rl.rollouts.settings import RolloutSettings
 from trainer.training.devices import Device
@@ -80,6 +81,8 @@ class RLConfig(Config):
     """How they are played."""
     learning: LearningSettings = LearningSettings()
     """What is learnt from them."""
+    critic: CriticSettings = CriticSettings()
+    """How answers are ranked that no code can reward."""
     good: tuple[CorpusConfig, ...] = ()
     """Conversations that are learnt beside the samples, by `learning.ptx`."""
     good_row_tokens: int = Field(default=1024, ge=8)
@@ -102,6 +105,9 @@ class RLConfig(Config):
     faster: its operations take less time than threads take to meet."""
     max_bad_steps: int = Field(default=10, ge=1)
     """After so many skipped steps in a row the run fails, and exports nothing."""
+    max_lost_iterations: int = Field(default=3, ge=1)
+    """After so many iterations in a row whose episodes were all lost the run fails, and exports
+    nothing."""
     checkpoint_every: int = Field(default=1, ge=1)
     """Iterations between checkpoints; there is one at the end, and at every best validation."""
     keep: int = Field(default=2, ge=1)

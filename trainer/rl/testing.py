@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from records.seeds import share_of
 from synth.gym.core.environment import GymEnvironment, GymSplit, GymTask
+from synth.gym.core.ranked import is_ranked
 from trainer.inference.drawing import Sampling
 from trainer.inference.policies import ModelPolicy
 from trainer.rl.rollouts.rollouts import Rollouts
@@ -47,10 +48,11 @@ class FamilyScore(NamedTuple):
 
 
 def chosen_tasks(tasks: Iterable[GymTask], split: GymSplit, most: int) -> list[GymTask]:
-    """Of each family so many, by digest, the families in their order."""
+    """Of each family so many, by digest, the families in their order; none whose answers are only
+    ranked against each other, which says nothing of how good they are."""
     by_family: dict[str, list[GymTask]] = {}
     for task in tasks:
-        if task.split == split:
+        if task.split == split and not is_ranked(task):
             by_family.setdefault(task.family, []).append(task)
     return [
         task

@@ -50,7 +50,8 @@ class GymStep(NamedTuple):
     """What the policy reads next; empty at the end."""
     done: bool
     reward: Reward | None = None
-    """At the end only; None as well where `outside` says why there is none."""
+    """At the end only; None as well where `outside` says why there is none, and always of a task
+    whose answers are ranked (`synth.gym.core.ranked`)."""
     outside: str | None = None
     """Why the episode ended without saying anything about the policy, such as a server that is
     down."""

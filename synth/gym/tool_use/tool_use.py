@@ -11,7 +11,7 @@ import asyncio
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractContextManager, AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,8 @@ class ToolUse:
         opened = await self._open()
         item = f"{task.task_id}-{seed}"
         env = opened.environment(item, self.settings.episode)
-        messages, info = await env.reset(dict(task.body), episode_seed_of(item))
+        with self.prompts_in_use():
+            messages, info = await env.reset(dict(task.body), episode_seed_of(item))
         return ToolUseEpisode(self, env, messages, info["tools"])
 
     async def close(self) -> None:
@@ -78,6 +79,10 @@ class ToolUse:
         stack, self._stack, self._opened = self._stack, AsyncExitStack(), None
         self._opening = asyncio.Lock()
         await stack.aclose()
+
+    def prompts_in_use(self) -> AbstractContextManager[None]:
+        """Inside, users and simulated tools are asked as the dataset's run asked them."""
+        return self._run.prompts_in_use()
 
     def account(self) -> None:
         """Bring `spent` up to date."""
@@ -164,7 +169,8 @@ class ToolUseEpisode:
 
     async def step(self, action: Message) -> GymStep:
         try:
-            step = await self._env.step(action)
+            with self._environment.prompts_in_use():
+                step = await self._env.step(action)
         except ItemError as error:  # the endpoint of the user refuses what it is asked
             self._env.stop("user_error", str(error))
             return GymStep([], done=True, outside="user_error")

@@ -25,7 +25,7 @@ from tests.flows.pipeline_work import SMALL, run_pipeline
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     folder = tmp_path_factory.mktemp("demo") / "d"
-    run_pipeline(folder, SMALL.model_copy(update={"num_tasks": 24, "shard_size": 12}))
+    run_pipeline(folder, SMALL.model_copy(update={"num_tasks": 12, "shard_size": 6}))
     return Dataset.open(folder)
 
 

@@ -35,14 +35,14 @@ from tests.flows.rounds_work import run_in_rounds
 PRICED = RoleConfig(usd_per_million_prompt=0.6, usd_per_million_completion=2.5)
 CONFIG = SMALL.model_copy(
     update={
-        "num_tasks": 24,
+        "num_tasks": 16,
         "shard_size": 8,
         "roles": dict.fromkeys(SMALL.roles, PRICED),
     }
 )
 
 
-def piloted(folder: Path, config: RunConfig = CONFIG, size: int = 12) -> Estimate:
+def piloted(folder: Path, config: RunConfig = CONFIG, size: int = 8) -> Estimate:
     async def run() -> Estimate:
         async with open_run(config, str(folder), command="test") as opened:
             pilot = await make_pilot(opened, size)
@@ -84,7 +84,7 @@ def pilot(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Estimate]:
 def test_the_run_goes_on_from_its_pilot_and_pays_for_none_of_it(
     tmp_path: Path, whole: Path, pilot: tuple[Path, Estimate]
 ) -> None:
-    assert pilot[1].num_known == 12
+    assert pilot[1].num_known == 8
     shutil.copytree(pilot[0], tmp_path / "d")
     assert 0 < paid(tmp_path / "d").requests < paid(whole).requests
     run_pipeline(tmp_path / "d", CONFIG)
@@ -153,10 +153,10 @@ def test_a_run_that_is_done_costs_what_it_cost(whole: Path) -> None:
 
 @pytest.mark.slow
 def test_what_the_run_has_made_before_is_known(tmp_path: Path) -> None:
-    run_pipeline(tmp_path / "d", CONFIG.model_copy(update={"num_tasks": 6}))
+    run_pipeline(tmp_path / "d", CONFIG.model_copy(update={"num_tasks": 3}))
     before = paid(tmp_path / "d")
-    made = piloted(tmp_path / "d")
-    both = {*range(6), *pilot_tasks(CONFIG, 12)}
+    made = piloted(tmp_path / "d", size=4)
+    both = {*range(3), *pilot_tasks(CONFIG, 4)}
     assert made.num_known == len(both)
     [spent] = {line.spent.requests for line in (made.total,)}
     assert spent > before.requests
@@ -176,7 +176,7 @@ def test_a_pilot_keeps_to_the_budget_and_goes_on_after_it(
 
 def test_a_larger_pilot_holds_the_smaller() -> None:
     assert set(pilot_tasks(CONFIG, 5)) < set(pilot_tasks(CONFIG, 9))
-    assert pilot_tasks(CONFIG, 99) == list(range(24))
+    assert pilot_tasks(CONFIG, 99) == list(range(16))
 
 
 def test_the_interval_holds_as_often_as_it_says() -> None:

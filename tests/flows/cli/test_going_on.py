@@ -15,6 +15,7 @@ import pytest
 
 from flows.cli import main as cli
 from flows.cli.shared.going_on import SAME_COMMAND, last_lines, same_command_goes_on
+from flows.cli.shared.program import program
 from records.errors import BudgetError, ConfigError
 from records.store.dataset import Dataset
 from synth.tasks.forms.forms import ALL_PLAIN
@@ -28,8 +29,9 @@ name = "NAME"
 domains = ["clinic_desk"]
 servers = []
 code = []
-num_tasks = 4
+num_tasks = 2
 max_failed = 1.0
+tasks.personas_per_block = 4
 tasks.forms = {{ {", ".join(f"{form} = {share}" for form, share in ALL_PLAIN)} }}
 [roles]
 """
@@ -72,15 +74,22 @@ def in_shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Items are tried again without a wait, in this process."""
+    monkeypatch.setattr("synth.engine.shard_maker.ITEM_RETRY_S", 0.0)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("at_once")
 def test_a_run_that_is_short_ends_with_the_command_that_completes_it(
-    prefect_url: str, endpoint: tuple[Endpoint, str], synth: Synth, tmp_path: Path
+    prefect_url: str, endpoint: tuple[Endpoint, str], refusal: Synth, tmp_path: Path
 ) -> None:
     made, url = endpoint
     write_config(tmp_path, url, "short")
     made.broken = first_of("personas")
     given = ("run", "my run.toml", "--dataset", "my data")
-    stopped = synth(*given)
+    stopped = refusal(*given)
     assert stopped.returncode == 1, stopped.stderr
     assert "Traceback" not in stopped.stderr
     assert "personas: " in stopped.stderr
@@ -102,19 +111,22 @@ def test_a_run_that_is_short_ends_with_the_command_that_completes_it(
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("prefect_url")
+@pytest.mark.usefixtures("prefect_url", "at_once")
 def test_items_that_failed_for_good_come_with_the_command_that_tries_them_again(
-    endpoint: tuple[Endpoint, str], synth: Synth, tmp_path: Path
+    endpoint: tuple[Endpoint, str], refusal: Synth, tmp_path: Path
 ) -> None:
     made, url = endpoint
     write_config(tmp_path, url, "failed")
     made.broken = first_of("personas")
     given = ("run", "my run.toml", "--dataset", "my data", "--set", "around_attempts=1")
-    done = synth(*given)
+    done = refusal(*given)
     assert done.returncode == 0, done.stderr
     [line] = [line for line in done.stderr.splitlines() if "--retry-failed" in line]
     made.broken = lambda body: False
-    again = in_shell(line.partition("to try again: ")[2], tmp_path)
+    offered = shlex.split(line.partition("to try again: ")[2])
+    started = shlex.split(program())
+    assert offered[: len(started)] == started
+    again = refusal(*offered[len(started) :])
     assert again.returncode == 0, again.stderr
     assert "--retry-failed" not in again.stderr
     dataset = Dataset.open(tmp_path / "my data")
@@ -124,7 +136,8 @@ def test_items_that_failed_for_good_come_with_the_command_that_tries_them_again(
 @pytest.mark.slow
 @pytest.mark.usefixtures("prefect_url")
 def test_ctrl_c_ends_with_the_command_that_goes_on(tmp_path: Path) -> None:
-    words = ["demo", "--dataset", "d", "--set", "num_tasks=24", "--set", "concurrency=2"]
+    words = ["demo", "--dataset", "d", "--set", "num_tasks=8", "--set", "concurrency=2"]
+    words += ["--set", "tasks.personas_per_block=4"]
     words += ["--set", 'domains=["clinic_desk"]', "--set", "servers=[]", "--set", "code=[]"]
     process = subprocess.Popen(
         [sys.executable, "-m", "flows.cli.main", *words],

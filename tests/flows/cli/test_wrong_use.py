@@ -63,14 +63,14 @@ def test_config_that_is_no_toml(refusal: Synth, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("prefect_url")
-def test_unreachable_endpoint(synth: Synth) -> None:
+def test_unreachable_endpoint(refusal: Synth) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
     url = f"http://127.0.0.1:{port}/v1"
     meant = 'offline.roles=["generator", "user", "simulator", "judge"]'
     hosted = f"roles.agent.base_url={url}"
-    done = synth("demo", "--set", hosted, "--set", meant, "--dataset", "d")
+    done = refusal("demo", "--set", hosted, "--set", meant, "--dataset", "d")
     assert_refused(done, "roles.agent", str(port))
 
 

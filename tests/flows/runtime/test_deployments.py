@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from flows.runtime.server import prefect_server
 from tests.flows.conftest import ROOT
 from tests.flows.prefect_api import post
 
 
-@pytest.mark.slow
 @pytest.mark.slow
 def test_no_other_web_page_may_call_the_server(prefect_url: str) -> None:
     own = prefect_url.removesuffix("/api")
@@ -21,6 +21,22 @@ def test_no_other_web_page_may_call_the_server(prefect_url: str) -> None:
         request = urllib.request.Request(f"{prefect_url}/health", headers={"Origin": origin})
         with urllib.request.urlopen(request, timeout=30) as answer:
             assert answer.headers["access-control-allow-origin"] == allowed
+
+
+@pytest.mark.slow
+def test_a_prefect_that_was_imported_before_uses_the_server(
+    prefect_url: str, tmp_path: Path
+) -> None:
+    """And starts none of its own for the first flow."""
+    from prefect.context import refresh_global_settings_context
+    from prefect.settings import PREFECT_API_URL
+
+    with pytest.MonkeyPatch.context() as before:
+        before.delenv("PREFECT_API_URL")
+        refresh_global_settings_context()
+        assert PREFECT_API_URL.value() is None
+    with prefect_server(tmp_path):
+        assert PREFECT_API_URL.value() == prefect_url
 
 
 @pytest.mark.slow

@@ -128,7 +128,7 @@ DRAFTS = {
 def test_normalised_accepts_what_the_original_accepts(uri: str) -> None:
     draft, original = DRAFTS[uri]
 
-    @settings(max_examples=examples(250))
+    @settings(max_examples=examples(120))
     @given(schemas(draft), values)
     def holds(schema: Any, value: Any) -> None:
         given_schema = whole(schema, uri)
@@ -197,7 +197,7 @@ def nullable_type(validator: Any, types: Any, instance: Any, schema: Mapping[str
 OPENAPI = jsonschema.validators.extend(jsonschema.Draft4Validator, {"type": nullable_type})
 
 
-@settings(max_examples=examples(250))
+@settings(max_examples=examples(120))
 @given(schemas(0), values)
 def test_openapi_3_0_is_draft_04_with_nullable(schema: Any, value: Any) -> None:
     document = whole(schema, None)

@@ -102,7 +102,7 @@ def with_names(value: Any, names: Mapping[str, str]) -> Any:
     return {names.get(name, name): with_names(one, names) for name, one in value.items()}
 
 
-@settings(max_examples=examples(400))
+@settings(max_examples=examples(150))
 @given(schemas(4), values)
 def test_the_tool_accepts_what_the_schema_for_models_accepts(schema: Any, value: Any) -> None:
     """Schemas of members `a` and `b`, given names that have to be mapped, against themselves."""

@@ -53,7 +53,7 @@ def whole_of(schema: Any) -> dict[str, Any]:
     return {"allOf": [schema], "definitions": inner}
 
 
-@settings(max_examples=examples(300))
+@settings(max_examples=examples(150))
 @given(around, values)
 def test_what_the_author_accepts_is_accepted_still(schema: Any, value: Any) -> None:
     loose, removed = without_unsupported(schema)

@@ -20,14 +20,14 @@ WITH_A = {"type": "object", "required": ["a"]}
 CLOSED = {"additionalProperties": False}
 
 
-@settings(max_examples=examples(500))
+@settings(max_examples=examples(200))
 @given(language.schemas, st.lists(language.values, min_size=1, max_size=12))
 def test_a_schema_of_which_a_value_is_drawn_can_be_satisfied(schema: Any, drawn: list[Any]) -> None:
     if any(Validator(schema).is_valid(value) for value in drawn):
         assert not unsatisfiable(schema)
 
 
-@settings(max_examples=examples(500))
+@settings(max_examples=examples(200))
 @given(dialects.schemas(4), st.lists(dialects.values, min_size=1, max_size=12))
 def test_the_same_for_schemas_with_every_keyword(schema: Any, drawn: list[Any]) -> None:
     plain = normalised(dialects.whole(schema, "https://json-schema.org/draft/2020-12/schema"))

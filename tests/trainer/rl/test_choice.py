@@ -6,6 +6,7 @@ import pytest
 
 from records.errors import ConfigError
 from synth.gym.core.environment import GymTask, Reward
+from synth.gym.core.ranked import RANKED
 from synth.gym.difficulty import ModerateBand
 from trainer.rl.choice import TaskChoice
 from trainer.rl.rollouts.outcomes import EpisodeOutcome
@@ -83,6 +84,17 @@ def test_silence_and_answers_without_an_end_are_attempts_that_did_not_pass() -> 
     choice.note([Group(tasks[0], 0, samples)])
     assert choice.tried[tasks[0].task_id].rewards == [0.0, 0.0]
     assert choice.difficulties().too_hard == 1
+
+
+def test_a_task_whose_answers_are_ranked_never_rests_and_is_in_no_test() -> None:
+    one = task(0)._replace(tags=(RANKED,))
+    choice = TaskChoice([one, task(1)], SETTINGS, seed=0)
+    choice.note([Group(one, 0, [sample(one, None, "silent"), sample(one, None, "endless")])])
+    choice.note([group(one, 0.0, 0.0)])
+    assert not choice.tried
+    assert sample(one, None).worth is None
+    heldout = [one._replace(split="heldout"), task(2, "heldout")]
+    assert chosen_tasks(heldout, "heldout", 5) == heldout[1:]
 
 
 def test_no_task_to_learn_from_is_refused() -> None:

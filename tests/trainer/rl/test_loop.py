@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -13,14 +14,16 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from records.errors import ConfigError
+from records.errors import ConfigError, SynthError
 from sandboxes.lending.leases import HERE, SandboxPlace, leasing_from, place_in_use
 from sandboxes.lending.places import SandboxesConfig
 from sandboxes.local.backend import LocalBackend
 from synth.gym.programs.programs import Programs
 from tests.trainer.rl.killed_work import PLACES
 from tests.trainer.rl.small_rl import ENVIRONMENT, rl_config
-from trainer.model.exchange import import_model
+from trainer.data.chat_format import ChatFormat
+from trainer.data.tokenizer import load_tokenizer
+from trainer.model.exchange import export_model, import_model
 from trainer.rl.lines import OF_CLOCK
 from trainer.rl.loop import opened_run, reinforce
 from trainer.rl.settings import RLConfig
@@ -220,3 +223,24 @@ def test_a_run_killed_in_any_phase_comes_out_to_the_bit(tmp_path: Path) -> None:
 def _samples(folder: Path) -> list[object]:
     paths = sorted((folder / "samples").glob("*.parquet"))
     return [pq.read_table(path).to_pylist() for path in paths]
+
+
+def test_a_run_whose_episodes_are_all_lost_fails_and_exports_nothing(tmp_path: Path) -> None:
+    raising = ENVIRONMENT.replace("digits = sum", "raise OSError('no disk')\n        digits = sum")
+    (tmp_path / "digits.py").write_text(raising)
+    config = rl_config(tmp_path, max_lost_iterations=2)
+    with pytest.raises(SynthError, match=r"16 of 16 episodes of .* were lost, .*no disk"):
+        reinforce(config)
+    assert not (config.folder / "model").exists()
+
+
+def test_another_model_in_the_place_of_the_first_is_refused(tmp_path: Path) -> None:
+    reinforce(rl_config(tmp_path, iterations=1))
+    start = Path(rl_config(tmp_path).start_from)
+    model = import_model(start)
+    model.lm_head.weight.data.neg_()
+    tokenizer = load_tokenizer(start)
+    shutil.rmtree(start)
+    export_model(model, start, tokenizer, chat=ChatFormat(system=""))
+    with pytest.raises(ConfigError, match="the model of `start_from` differ"):
+        reinforce(rl_config(tmp_path, iterations=2))

@@ -53,6 +53,8 @@ class LearningMeasures:
     """Share of the given choices that the routers would have made themselves; None without any."""
     ptx_loss: float | None
     """Nats a learnt token of the good conversations, before its weight; None without any."""
+    verdict_loss: float | None
+    """The same of a critic's right verdicts."""
 
 
 SUMS = (
@@ -72,6 +74,7 @@ SUMS = (
     "agreed",
     "choices",
     "ptx",
+    "verdict",
 )
 """What is added up."""
 
@@ -124,9 +127,9 @@ class MeasuredPasses:
             self._tops[name] = torch.maximum(self._tops[name], top) if name in self._tops else top
 
     @torch.no_grad()
-    def add_ptx(self, loss: Tensor) -> None:
-        """A part of the mean loss of the good conversations, before its weight."""
-        self._add("ptx", loss)
+    def add_beside(self, name: str, loss: Tensor) -> None:
+        """A part of the mean loss of rows that are learnt beside the samples, before its weight."""
+        self._add(name, loss)
 
     def told(self) -> dict[str, Tensor]:
         """What is to be read, by names of its own."""
@@ -165,4 +168,5 @@ def measures_of(told: dict[str, list[float]]) -> LearningMeasures:
         replayed=share("given", "choices"),
         route_agreement=share("agreed", "given") if sums["given"] else None,
         ptx_loss=sums["ptx"],
+        verdict_loss=sums["verdict"],
     )

@@ -1,7 +1,16 @@
-"""Rows of good conversations for the steps of a run, each found by the step's number alone."""
+"""Rows that a step learns beside its samples: good conversations, each found by the step's number
+alone, and others with a weight of their own."""
+
+from typing import NamedTuple
 
 from trainer.data.corpus import Corpus
 from trainer.data.packing import DataPosition, PackedBatch, Packer
+
+
+class WeightedRows(NamedTuple):
+    rows: PackedBatch
+    weight: float
+    """Of their cross-entropy in nats a learnt token, beside the objective's loss as it is."""
 
 
 class PtxRows:

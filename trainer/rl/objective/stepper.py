@@ -22,6 +22,7 @@ from trainer.rl.objective.measures import LearningMeasures, MeasuredPasses, meas
 from trainer.rl.objective.minibatches import Minibatch
 from trainer.rl.objective.objectives import LearntTokens, objective_loss
 from trainer.rl.objective.packing import LearntRows, rows_of
+from trainer.rl.objective.ptx import WeightedRows
 from trainer.rl.objective.settings import LearningSettings
 from trainer.training.batches import MicroBatch, micro_batches
 from trainer.training.step import StepResult, Updater
@@ -63,33 +64,43 @@ class RLStepper(Updater[LearningSettings]):
         return cls(model, optimizer, settings, reference=reference)
 
     def step(
-        self, minibatch: Minibatch, *, version: int, ptx: PackedBatch | None = None
+        self,
+        minibatch: Minibatch,
+        *,
+        version: int,
+        ptx: PackedBatch | None = None,
+        verdicts: WeightedRows | None = None,
     ) -> LearntStep:
         """Take one step, unless its loss or gradient is bad or there is nothing to learn: then
         nothing is changed. Muon would else move the weights by its momentum alone.
 
         `version`: of the weights as they are, to tell how old the samples' are. `ptx`: rows of good
-        conversations, given where their weight is above 0 and there only. ConfigError for a
-        sequence that does not fit a row, and for routes that are to be replayed and were not kept.
+        conversations, given where their weight is above 0 and there only. `verdicts`: what a critic
+        should have said. ConfigError for a sequence that does not fit a row, and for routes that
+        are to be replayed and were not kept.
         """
         if (ptx is not None) != (self.config.ptx.weight > 0):
             raise ValueError("rows of good conversations belong to a ptx.weight above 0")
-        if not minibatch.has_signal and ptx is None:
+        beside = {"verdict": verdicts} if verdicts is not None else {}
+        if ptx is not None:
+            beside["ptx"] = WeightedRows(ptx, self.config.ptx.weight)
+        if not minibatch.has_signal and not beside:
             return LearntStep(minibatch.counts)
         self._check_routes(minibatch)
         self.optimizer.zero_grad(set_to_none=True)
         rows = self._rows(minibatch)
-        good: list[MicroBatch] = []
-        if ptx is not None:
-            good = list(micro_batches(ptx, self.config.micro_rows, self.model.device))
-        passes, targets = len(rows) + len(good), minibatch.num_drawn
+        parts = {
+            name: list(micro_batches(own.rows, self.config.micro_rows, self.model.device))
+            for name, own in beside.items()
+        }
+        passes, targets = len(rows) + sum(map(len, parts.values())), minibatch.num_drawn
         tally, measured = StepTally(), MeasuredPasses()
         for part in rows:
             self._learn(part.on(self.model.device), minibatch, version, passes, tally, measured)
-        if ptx is not None:
-            targets += ptx.num_targets
-            for part in good:
-                self._learn_good(part, max(1, ptx.num_targets), passes, tally, measured)
+        for name, own in beside.items():
+            targets += own.rows.num_targets
+            for part in parts[name]:
+                self._learn_beside(name, own, part, passes, tally, measured)
         result, told = self._taken(
             tally.reduced(), total=1, targets=targets, others=measured.told()
         )
@@ -139,22 +150,23 @@ class RLStepper(Updater[LearningSettings]):
         tally.add(output, whole)
         measured.add(rows, output, tokens, made, cut_N, loss, version=version)
 
-    def _learn_good(
+    def _learn_beside(
         self,
+        name: str,
+        own: WeightedRows,
         part: MicroBatch,
-        targets: int,
         passes: int,
         tally: StepTally,
         measured: MeasuredPasses,
     ) -> None:
-        """The same over good conversations."""
+        """The same over a part of rows that are learnt beside them."""
         output = self.model(part.ids_BT, documents_BT=part.documents_BT, track_logits=True)
         summed = summed_loss(self.model, output.hidden_BTD, part.targets_BT, part.learnt_N)
-        loss = summed / targets
-        whole = self.config.ptx.weight * loss
+        loss = summed / max(1, own.rows.num_targets)
+        whole = own.weight * loss
         (whole + self._balance(output, passes)).backward()
         tally.add(output, whole)
-        measured.add_ptx(loss)
+        measured.add_beside(name, loss)
 
     def _balance(self, output: Output, passes: int) -> Tensor:
         return output.imbalance * self.config.balance_loss / passes

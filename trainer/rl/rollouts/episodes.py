@@ -23,6 +23,7 @@ from synth.gym.core.environment import (
     checked,
 )
 from synth.gym.core.questions import Questions
+from synth.gym.core.ranked import is_ranked
 from synth.gym.files import unguarded
 from synth.llm.wire.request import Message
 from trainer.data.chat import AssistantAnswer
@@ -221,7 +222,7 @@ class OpenEpisode:
         assert self._episode is not None
         action = answered.answer.message(calls_before=num_calls(self.tokens.messages))
         if cut is None and self._is_silence(action):
-            return self._ended("silent")
+            return self._ended("silent", NOTHING if self._settings.silence == "fails" else None)
         self._actions.append(action)
         self._meter.steps += 1
         try:
@@ -239,13 +240,20 @@ class OpenEpisode:
             raise LostEpisodeError("environment_error", f"a step gave {type(step).__name__}")
         if step.outside is not None:
             raise LostEpisodeError("outside", plain(str(step.outside)))
+        ended = cut or ("truncated" if step.truncated else "completed")
+        if step.done and is_ranked(self._paused.task):
+            if step.reward is not None:
+                raise LostEpisodeError(
+                    "environment_error",
+                    f"its answers are ranked, and it ended with a reward: {step.reward!r}",
+                )
+            return self._ended(ended)
         if step.done:
             if not isinstance(step.reward, Reward):
                 raise LostEpisodeError(
                     "environment_error", f"it ended with neither reward nor reason: {step.reward!r}"
                 )
             try:
-                ended = cut or ("truncated" if step.truncated else "completed")
                 return self._ended(ended, checked(step.reward))
             except RewardError as error:
                 raise no_reward(error) from error

@@ -6,7 +6,7 @@
 | `truncated` | it met its family's budget, a slot's room, or a limit of its own | see below |
 | `repeats` | an answer said the same over and over, and was cut there | see below |
 | `too_many_turns` | so many answers, and the environment still goes on | 0 |
-| `silent` | the policy wrote nothing | none |
+| `silent` | the policy wrote nothing | none, or 0 by `silence` |
 | `endless` | an answer ran to the policy's own limit, below the family's budget | none |
 | `environment_error` | the environment raised, or gave what is no step of an episode | none |
 | `environment_timeout` | it hung | none |
@@ -15,6 +15,9 @@
 | `outside` | it says itself that the end says nothing about the policy | none |
 | `changed` | brought back, it was no longer the same episode | none |
 | `too_old` | it was not over after so many iterations | none |
+
+An episode whose answer is to be ranked (`synth.gym.core.ranked`) ends as `completed`, `truncated`
+or `repeats` without a reward, which it may be given afterwards.
 
 An answer that is cut is played as it is: it may be worth something, which the reward then says, and
 what the policy did not finish is worth 0. Both are marked as truncated; what that costs is for the

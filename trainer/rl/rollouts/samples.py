@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from records.errors import ConfigError
 from synth.gym.core.environment import GymTask, Reward
+from synth.gym.core.ranked import is_ranked
 from synth.llm.wire.request import Message
 from trainer.inference.episode_tokens import EpisodeTokens
 from trainer.rl.rollouts.outcomes import LOST, EpisodeOutcome
@@ -23,7 +24,8 @@ class RolloutSample(NamedTuple):
     """The whole conversation; empty where the environment never began."""
     tools: list[Mapping[str, Any]]
     reward: Reward | None
-    """None: nothing is learnt from it (`trainer.rl.rollouts.outcomes`)."""
+    """None: nothing is learnt from it (`trainer.rl.rollouts.outcomes`), unless its answer is yet to
+    be ranked."""
     outcome: EpisodeOutcome
     detail: str
     """Why it was lost, in words; else empty."""
@@ -47,11 +49,18 @@ class RolloutSample(NamedTuple):
         return self.outcome in LOST
 
     @property
+    def awaits_rank(self) -> bool:
+        """Whether its answer can be ranked against others of its task, and has not been."""
+        answered = self.outcome in ("completed", "truncated", "repeats")
+        return answered and self.reward is None and is_ranked(self.task)
+
+    @property
     def worth(self) -> float | None:
         """What it counts as where the policy is measured: nothing where the policy wrote nothing or
-        never stopped, though nothing is learnt from that. None where it is lost."""
+        never stopped, though nothing is learnt from that. None where it is lost, or awaits its
+        rank."""
         if self.reward is None:
-            return None if self.lost else 0.0
+            return None if self.lost or self.awaits_rank else 0.0
         return float(self.reward.value)
 
 

@@ -1,6 +1,6 @@
 """How the rollouts of an iteration are made. The report gives no values: all here are ours."""
 
-from typing import Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -57,6 +57,10 @@ class RolloutSettings(Config):
     """Answers of an episode."""
     silent_answers: int = Field(default=1, ge=1)
     """Answers without a word or a call, one after the other, that end an episode as `silent`."""
+    silence: Literal["leave_out", "fails"] = "leave_out"
+    """What a silent episode is worth. leave_out: it has no reward and moves nothing; fails: 0, and
+    it is learnt from. Left out, silence can grow: whatever is said is pushed down where it fails,
+    and silence never is. Watch `outcome/silent`."""
     repeats: RepeatSettings | None = RepeatSettings()
     """None: answers may say the same over and over."""
     chunk_tokens: int = Field(default=16, ge=1)

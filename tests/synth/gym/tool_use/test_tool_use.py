@@ -16,10 +16,12 @@ from records.errors import ConfigError, ItemError, TransientError
 from records.store.dataset import Dataset
 from records.tables.schemas import Row
 from synth.episode.config import DelegationConfig, EpisodeConfig
+from synth.episode.users import user
 from synth.episode.users.user import LlmUser, UserError
 from synth.gym.core.environment import GymStep, Reward, RewardError
 from synth.gym.tool_use.tool_use import ToolUse, origin_of, split_of_task
 from synth.llm.wire.request import Message
+from synth.prompts import templates
 from synth.tasks.goals.goals import Variant
 from tests.synth.clinic import calls, says
 from tests.synth.gym.tool_use.playing import (
@@ -311,3 +313,24 @@ def test_a_policy_plays_alone(dataset: Path) -> None:
     delegates = EpisodeConfig(delegation=DelegationConfig(share=0.5))
     with pytest.raises(ValueError, match=r"delegation\.share must be 0"):
         settings_of(dataset, episode=delegates)
+
+
+def test_users_are_asked_with_the_prompts_of_the_dataset_s_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "prompts"
+    own.mkdir()
+    text = (templates.FOLDER / "user_turn.md").read_text()
+    (own / "user_turn.md").write_text(f"{text}\nWrite as one who is in a hurry.\n")
+    dataset = make_dataset(tmp_path / "data", num_tasks=4, prompts=str(own))
+    rendered: list[str] = []
+
+    def note(name: str, **values: Any) -> templates.Prompt:
+        prompt = templates.render(name, **values)
+        rendered.extend(str(message["content"]) for message in prompt.messages)
+        return prompt
+
+    monkeypatch.setattr(user, "render", note)
+    env = ToolUse(settings_of(dataset))
+    played(env, {env.tasks()[0].task_id: [SILENT]})
+    assert any("one who is in a hurry" in text for text in rendered)

@@ -177,6 +177,7 @@ def test_what_environments_do_wrong_costs_their_episode_alone(
     ("always", "sampling", "other", "outcome", "worth"),
     [
         (END, Sampling(max_tokens=20), {}, "silent", None),
+        (END, Sampling(max_tokens=20), {"silence": "fails"}, "silent", 0.0),
         ("i", Sampling(max_tokens=20), {}, "endless", None),
         ("i", Sampling(max_tokens=90), {"token_budget": 20}, "truncated", 0.0),
         (
