@@ -179,6 +179,7 @@ def test_every_family_s_environment_is_called_as_it_is_listed(tmp_path: Path) ->
     settings: dict[str, Any] = {
         "grounding": {"files": [{"path": "rows.jsonl"}]},
         "maths": {"files": [{"path": "rows.jsonl"}]},
+        "open": {"files": [{"path": "rows.jsonl"}]},
         # by name, since the only task may be one that is earned by nothing
         "tool_use": {"dataset": str(dataset), "variants": get_args(Variant)},
     }
