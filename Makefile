@@ -7,6 +7,8 @@ ARGS ?=
 SEEDS ?= 1
 PROOF_SEED ?= data/proof/seed-0
 BIN := .venv/bin
+# where it is set, every process that a test or a run starts would compile the whole project anew
+unexport PYTHONDONTWRITEBYTECODE
 UV_VERSION := 0.13.8
 DEMO_EXTRAS := flows,demo
 ALL_EXTRAS := $(DEMO_EXTRAS),export,k8s,train,gym,curves,dev
