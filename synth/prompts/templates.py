@@ -165,14 +165,17 @@ def _source(name: str, folder: Path, own: ReplacedPrompts | None) -> str:
     return content.decode("utf-8")
 
 
-def render(name: str, *, folder: Path = FOLDER, **values: Any) -> Prompt:
-    """The messages of `<folder>/<name>.md` filled with `values`. Only those of the project's own
-    folder can be replaced.
+def render(name: str, *, folder: Path | None = None, **values: Any) -> Prompt:
+    """The messages of `<folder>/<name>.md` filled with `values`; None: the project's own folder,
+    whose prompts alone can be replaced.
 
     Filters for data: `fenced` (a json block), `lines` (one with a line for each value of a list),
     `block` (text as it is) and `one_line`.
     """
-    template = _load(name, folder, _in_use.get() if folder == FOLDER else None)
+    if folder is None:
+        template = _load(name, FOLDER, _in_use.get())
+    else:
+        template = _load(name, folder, None)
     if unknown := values.keys() - template.names:
         raise ValueError(f"prompt {name!r} does not use: {', '.join(sorted(unknown))}")
     messages = [{"role": role, "content": part.render(values)} for role, part in template.parts]
