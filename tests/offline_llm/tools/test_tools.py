@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -81,11 +81,34 @@ def accepted(proofs: dict[str, Validation]) -> float:
     return sum(p.reason is None for p in proofs.values()) / len(proofs)
 
 
-@pytest.mark.slow
-def test_nine_in_ten_patterns_pass_the_proof(domain: Domain) -> None:
+class Sound(NamedTuple):
+    """Tools without a planted mistake, and which of them are proved."""
+
+    tools: list[ProposalWire]
+    proofs: dict[str, Validation]
+
+    @property
+    def fine(self) -> set[str]:
+        return {name for name, proof in self.proofs.items() if proof.reason is None}
+
+
+@pytest.fixture(scope="module")
+def forty(domain: Domain) -> Sound:
     tools = asked(domain, count=40)
-    assert len(tools) == 40
-    assert accepted(proved(domain, tools)) >= 0.9
+    return Sound(tools, proved(domain, tools))
+
+
+@pytest.fixture(scope="module")
+def hundred() -> tuple[Domain, Sound]:
+    (domain,) = load_taxonomy(["condo_association"])
+    tools = asked(domain, count=100)
+    return domain, Sound(tools, proved(domain, tools))
+
+
+@pytest.mark.slow
+def test_nine_in_ten_patterns_pass_the_proof(forty: Sound) -> None:
+    assert len(forty.tools) == 40
+    assert accepted(forty.proofs) >= 0.9
 
 
 def test_a_domain_has_many_tools_and_no_two_alike(domain: Domain) -> None:
@@ -135,11 +158,9 @@ def test_what_exists_is_not_written_again(domain: Domain) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("operator", sorted(OPERATORS))
 def test_children_name_their_parents_differ_from_them_and_pass(
-    operator: str, domain: Domain
+    operator: str, domain: Domain, forty: Sound
 ) -> None:
-    made = asked(domain, count=40)
-    fine = {name for name, proof in proved(domain, made).items() if proof.reason is None}
-    tools = [t for t in made if t["name"] in fine]
+    tools = [t for t in forty.tools if t["name"] in forty.fine]
     given: list[Any] = tools
     if operator == "compose":
         given = [[a, b] for a, b in zip(tools[::2], tools[1::2], strict=False)]
@@ -156,13 +177,14 @@ def test_children_name_their_parents_differ_from_them_and_pass(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", list(ToolMistakes.model_fields))
-def test_a_mistake_fails_the_proof_and_the_repair_round_mends_it(kind: str) -> None:
-    (domain,) = load_taxonomy(["condo_association"])
+def test_a_mistake_fails_the_proof_and_the_repair_round_mends_it(
+    kind: str, hundred: tuple[Domain, Sound]
+) -> None:
+    domain, sound = hundred
     rates = {name: float(name == kind) for name in ToolMistakes.model_fields}
     sloppy = OfflineSettings(tool_mistakes=ToolMistakes(**rates))
-    good = {t["name"]: t for t in asked(domain, count=100)}
-    fine = {n for n, p in proved(domain, list(good.values())).items() if p.reason is None}
-    tools = [t for t in asked(domain, count=100, settings=sloppy) if t["name"] in fine]
+    good = {t["name"]: t for t in sound.tools}
+    tools = [t for t in asked(domain, count=100, settings=sloppy) if t["name"] in sound.fine]
     spoilt = [t for t in tools if t != good[t["name"]]]
     assert len(spoilt) >= 1
     refused = {n: p for n, p in proved(domain, spoilt).items() if p.reason is not None}
