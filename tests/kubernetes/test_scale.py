@@ -31,14 +31,14 @@ def cluster_for(count: int, request: pytest.FixtureRequest) -> Iterator[Stage]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "count", [300, pytest.param(10_000, marks=pytest.mark.scale)], ids=["300", "10000"]
+    "count", [120, pytest.param(10_000, marks=pytest.mark.scale)], ids=["120", "10000"]
 )
 def test_many_are_held_at_once_and_none_is_left(count: int, request: pytest.FixtureRequest) -> None:
     with cluster_for(count, request) as stage:
         settings = stage.simulated(
             linger_s=LINGER_S[count > STREAMS_OF_ONE],
             stream_ping_s=50,
-            warm=50,
+            warm=20,
             creations_per_s=500,
             creations_burst=200,
             heartbeat_s=5,
