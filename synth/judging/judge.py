@@ -30,6 +30,7 @@ from synth.judging.transcript import (
     material_of,
 )
 from synth.llm.client import LLM
+from synth.llm.structured import object_schema
 from synth.prompts.templates import render, version_of
 from synth.rubrics.criteria import Criterion
 from synth.rubrics.standing import STANDING_IDS, USER_PART
@@ -388,11 +389,11 @@ def judgement_schema(criterion_ids: Sequence[str], statement_ids: Sequence[str])
         "quote": _TEXT,
         "finding": _one_of(claiming),
     }
-    return _object(
+    return object_schema(
         {
-            "statements": {"type": "array", "items": _object(finding)},
+            "statements": {"type": "array", "items": object_schema(finding)},
             "no_claim": {"type": "array", "items": _one_of(statement_ids)},
-            "verdicts": {"type": "array", "items": _object(verdict), "minItems": len(own)},
+            "verdicts": {"type": "array", "items": object_schema(verdict), "minItems": len(own)},
             "met": {
                 "type": "array",
                 "items": _one_of([i for i in criterion_ids if i in STANDING_IDS]),
@@ -403,7 +404,7 @@ def judgement_schema(criterion_ids: Sequence[str], statement_ids: Sequence[str])
 
 
 def cause_schema() -> dict[str, Any]:
-    return _object({"evidence": _TEXT, "quote": _TEXT, "of": _one_of(CauseOf.__args__)})
+    return object_schema({"evidence": _TEXT, "quote": _TEXT, "of": _one_of(CauseOf.__args__)})
 
 
 _TEXT = {"type": "string"}
@@ -412,12 +413,3 @@ _TEXT = {"type": "string"}
 def _one_of(values: Sequence[str]) -> dict[str, Any]:
     """An enum has at least one value."""
     return {"type": "string", "enum": list(values) or ["none"]}
-
-
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }

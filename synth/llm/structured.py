@@ -212,3 +212,13 @@ def _named(path: ValuePath) -> str:
 
 def _refuse_to_fetch(uri: str) -> NoReturn:
     raise ValueError(f"$ref to {uri}: schemas may not refer to other documents")
+
+
+def object_schema(properties: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema of an object that has all of these properties and no other."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }

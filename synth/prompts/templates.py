@@ -172,10 +172,7 @@ def render(name: str, *, folder: Path | None = None, **values: Any) -> Prompt:
     Filters for data: `fenced` (a json block), `lines` (one with a line for each value of a list),
     `block` (text as it is) and `one_line`.
     """
-    if folder is None:
-        template = _load(name, FOLDER, _in_use.get())
-    else:
-        template = _load(name, folder, None)
+    template = _load(name, folder or FOLDER, _in_use.get() if folder is None else None)
     if unknown := values.keys() - template.names:
         raise ValueError(f"prompt {name!r} does not use: {', '.join(sorted(unknown))}")
     messages = [{"role": role, "content": part.render(values)} for role, part in template.parts]

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from synth.gym.core.asking import Asking
 from synth.gym.grounding.by_code import SentenceFinding
 from synth.gym.grounding.material import Material
+from synth.llm.structured import object_schema
 from synth.prompts.templates import render
 from synth.rephrasing.facts.text import squeeze
 from synth.rephrasing.fidelity.part_judge import stands_in
@@ -59,18 +60,13 @@ async def judged(
 def schema_of(names: list[str]) -> dict[str, Any]:
     """Of an answer about the sentences with these ids."""
     text = {"type": "string"}
-    entry = _object(evidence=text, quote=text, finding={"type": "string", "enum": [*_FINDINGS]})
-    answered = _object(evidence=text, passed={"type": "boolean"})
-    return _object(sentences=_object(**dict.fromkeys(names, entry)), answered=answered)
-
-
-def _object(**properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    entry = object_schema(
+        {"evidence": text, "quote": text, "finding": {"type": "string", "enum": [*_FINDINGS]}}
+    )
+    answered = object_schema({"evidence": text, "passed": {"type": "boolean"}})
+    return object_schema(
+        {"sentences": object_schema(dict.fromkeys(names, entry)), "answered": answered}
+    )
 
 
 def _is_quoted(quote: str, material: Material) -> bool:

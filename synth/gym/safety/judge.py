@@ -15,6 +15,7 @@ from synth.gym.core.environment import Reward
 from synth.gym.safety.refusals import is_plain_refusal, speaks_to_judge
 from synth.gym.safety.request_tasks import ANSWERS, CARES, RESPONDS, WITHHOLDS
 from synth.gym.safety.talk_episode import answers_in
+from synth.llm.structured import object_schema
 from synth.llm.wire.request import Message
 from synth.matching.word_runs import words_of
 from synth.prompts.templates import render
@@ -115,16 +116,7 @@ def verdict_schema(criteria: Sequence[str]) -> dict[str, Any]:
     """An object with a verdict for each criterion, by its id."""
     text = {"type": "string"}
     fields: dict[str, Any] = {"evidence": text, "quote": text, "met": {"type": "boolean"}}
-    return {"title": FORM} | _object({name: _object(fields) for name in criteria})
-
-
-def _object(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"title": FORM} | object_schema({name: object_schema(fields) for name in criteria})
 
 
 def _not_said(verdicts: Mapping[str, SafetyVerdict]) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from records.digest import digest
 from sandboxes.mcp.servers import GoalCall, GoalTwin, ServerGoal
+from synth.llm.structured import object_schema
 from synth.tasks.goals.knowledge import plain_values
 from synth.tasks.servers.looking import CALL
 
@@ -27,10 +28,10 @@ def schema_of_goals(count: int) -> dict[str, Any]:
         "said": _list_of({"value": {"type": ["string", "number", "boolean"]}, "label": LABEL}),
         "told": _list_of({"call": {"type": "integer", "minimum": 0}, "label": LABEL}),
         "seen_by": {"type": "array", "items": CALL, "maxItems": 2},
-        "twin": _object(dict.fromkeys(("before", "calls"), calls_of_twin)),
+        "twin": object_schema(dict.fromkeys(("before", "calls"), calls_of_twin)),
     }
-    goals = {"type": "array", "items": _object(goal), "maxItems": count}
-    return _object({"goals": goals})
+    goals = {"type": "array", "items": object_schema(goal), "maxItems": count}
+    return object_schema({"goals": goals})
 
 
 TOLD_SCHEMA: dict[str, Any] = {
@@ -56,17 +57,8 @@ TOLD_SCHEMA: dict[str, Any] = {
 }
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
-
-
 def _list_of(properties: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "array", "items": _object(properties)}
+    return {"type": "array", "items": object_schema(properties)}
 
 
 def goal_from(proposed: Mapping[str, Any]) -> ServerGoal:
