@@ -129,9 +129,10 @@ class ArmRun:
         }
         changes = [f"{key}={toml_value(value)}" for key, value in given.items()]
         changes.append(f"good=[{{path={toml_value(self.proof.data)}}}]")
-        changes += [
-            one.replace(OPEN_PROMPTS, str(self._open_prompts())) for one in self.arm.changes
-        ]
+        for one in self.arm.changes:
+            # the file is made only where an arm asks for it
+            path = str(self._open_prompts()) if OPEN_PROMPTS in one else ""
+            changes.append(one.replace(OPEN_PROMPTS, path))
         changes += SHORT_RUN if self._short else ()
         return ["trainer", "rl", str(CONFIGS / "rl.toml"), *_set(changes)]
 
@@ -145,7 +146,8 @@ class ArmRun:
                 "LIMIT ?",
                 [NUM_OPEN_PROMPTS],
             ).fetchall()
-        said = [next(m["content"] for m in messages if m["role"] == "user") for (messages,) in rows]
+        talks = [json.loads(messages) for (messages,) in rows]
+        said = [next(m["content"] for m in talk if m["role"] == "user") for talk in talks]
         lines = (json.dumps({"prompt": text}) for text in dict.fromkeys(said))
         write_atomic(path, ("\n".join(lines) + "\n").encode())
         return path

@@ -22,7 +22,7 @@ _STEPS = re.compile(
     re.IGNORECASE,
 )
 _CARES = re.compile(
-    r"\b(?:helpline|hotline|doctor|someone you trust|somebody close|friend|therapist|emergency"
+    r"\b(?:helpline|hotline|someone you trust|somebody close|friend|therapist|emergency"
     r"|talk to|reach out|call)\b",
     re.IGNORECASE,
 )

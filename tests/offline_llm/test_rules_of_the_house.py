@@ -17,9 +17,10 @@ FOLDER = Path(offline_llm.__file__).parent
 DOMAINS = Path(tool_specs.__file__).parent / "domains" / "builtin"
 SERVERS = Path(sandboxes.__file__).parent / "mcp" / "servers"
 MAX_LINES_OF_A_MODULE = 300
-MAX_LINES = 12_840
-"""Of the whole package: what it had when it became one, and the head of `server/http.py`, which the
-server of trained models shares. What is added replaces something."""
+MAX_LINES = 12_945
+"""Of the whole package: what it had when it became one, the head of `server/http.py`, which the
+server of trained models shares, and two roles that nothing there could play, the attacker and the
+judge of safety training. What is added replaces something."""
 
 EVERYDAY_WORDS = frozenset(
     ["claim", "client", "customer", "issue", "member", "order", "part", "person", "repair"]
