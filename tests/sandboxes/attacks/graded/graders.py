@@ -101,20 +101,27 @@ def used_twice(plant: str, look: str) -> Play:
     async def play(_attempt: Attempt, sandbox: Sandbox, scene: Scene) -> str:
         if scene.control:  # lent again as it is
             await (await sandbox.open_stdio(["sh", "-c", plant])).read()
-            done = await sandbox.exec(["sh", "-c", look])
-        else:
+            return _left((await sandbox.exec(["sh", "-c", look])).stdout)
+        for _ in range(TRIES):
             async with Pool(PoolSettings(live=1)) as pool:
                 async with pool.lease(PLAIN) as first:
                     await (await first.open_stdio(["sh", "-c", plant])).read()
                 await pool.settled()
                 async with pool.lease(PLAIN) as second:
-                    if pid_of(second) != pid_of(first):
-                        return "unclear: the second holder got another sandbox"
-                    done = await second.exec(["sh", "-c", look])
-        said = done.stdout.decode().strip()
-        return f"won {said}" if said else "refused nothing was left"
+                    if pid_of(second) == pid_of(first):
+                        return _left((await second.exec(["sh", "-c", look])).stdout)
+        return f"unclear: the second holder got another sandbox, {TRIES} times"
 
     return play
+
+
+TRIES = 3
+"""A busy machine does not always wipe a sandbox within its time, and then lends another."""
+
+
+def _left(printed: bytes) -> str:
+    said = printed.decode().strip()
+    return f"won {said}" if said else "refused nothing was left"
 
 
 WATCHER = python("""
