@@ -68,7 +68,10 @@ def main() -> None:
         runs = [ArmRun(proof, arm, minutes=args.arm_minutes, short=args.short) for arm in ARMS]
         for run in runs:
             run.run({name: (*own, *extra) for name, own in ARM_SCORINGS.items()})
-        text, path = arms_page(runs, minutes=args.arm_minutes), args.seed_folder / ARMS_PAGE
+        text, path = (
+            arms_page(runs, minutes=args.arm_minutes, short=args.short),
+            args.seed_folder / ARMS_PAGE,
+        )
     else:
         minutes = args.budget_minutes - SCORING_MINUTES
         run = ArmRun(proof, WHOLE, minutes=minutes, short=args.short)

@@ -131,7 +131,7 @@ def _mean(lines: Sequence[MetricsLine], name: str) -> str:
     return f"{fmean(values):.3g}" if values else "-"
 
 
-def arms_page(runs: Sequence[ArmRun], *, minutes: float) -> str:
+def arms_page(runs: Sequence[ArmRun], *, minutes: float, short: bool) -> str:
     """Markdown: the first of the arms is what the others are compared with."""
     whole = runs[0]
     made = machine()
@@ -140,11 +140,14 @@ def arms_page(runs: Sequence[ArmRun], *, minutes: float) -> str:
     lines = [
         "## What the parts of the algorithm are worth",
         "",
-        f"    python -m benchmarks.rl_proof SEED_FOLDER --arms --arm-minutes {minutes:g}",
+        YOUNG
+        if short
+        else f"    python -m benchmarks.rl_proof SEED_FOLDER --arms --arm-minutes {minutes:g}",
         "",
         f"Commit {made['commit']}, {made['hardware']}; seed {whole.proof.seed}; each arm learns "
-        f"for {minutes:g} minutes from the fine-tuned model. Success and valid calls are on seen "
-        "tools with new values and on new combinations; differences are task for task, with 95% "
+        f"for {'a few iterations' if short else f'{minutes:g} minutes'} from the fine-tuned model. "
+        "Success and valid calls are on seen tools with new values and on new combinations; "
+        "differences are task for task, with 95% "
         "intervals by bootstrap over domains. One seed: an interval that holds 0 shows nothing.",
         "",
         f"| {' | '.join(ARM_COLUMNS)} |",

@@ -10,7 +10,7 @@ instead of some of them (`replaced_by`).
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -165,14 +165,21 @@ def _source(name: str, folder: Path, own: ReplacedPrompts | None) -> str:
     return content.decode("utf-8")
 
 
-def render(name: str, *, folder: Path | None = None, **values: Any) -> Prompt:
-    """The messages of `<folder>/<name>.md` filled with `values`; None: the project's own folder,
-    whose prompts alone can be replaced.
+def render(name: str, **values: Any) -> Prompt:
+    """The messages of `prompts/<name>.md` filled with `values`.
 
     Filters for data: `fenced` (a json block), `lines` (one with a line for each value of a list),
     `block` (text as it is) and `one_line`.
     """
-    template = _load(name, folder or FOLDER, _in_use.get() if folder is None else None)
+    return _rendered(name, _load(name, FOLDER, _in_use.get()), values)
+
+
+def render_from(folder: Path, name: str, **values: Any) -> Prompt:
+    """As `render`, of `<folder>/<name>.md`, which no prompt of a user's replaces."""
+    return _rendered(name, _load(name, folder, None), values)
+
+
+def _rendered(name: str, template: _Template, values: Mapping[str, Any]) -> Prompt:
     if unknown := values.keys() - template.names:
         raise ValueError(f"prompt {name!r} does not use: {', '.join(sorted(unknown))}")
     messages = [{"role": role, "content": part.render(values)} for role, part in template.parts]

@@ -15,7 +15,7 @@ from records.digest import canonical_json
 from records.seeds import seed_of
 from synth.gym.core.ranked import RubricRule
 from synth.llm.wire.request import Message
-from synth.prompts.templates import render
+from synth.prompts.templates import render_from
 from trainer.data.chat import AssistantAnswer
 from trainer.inference.drawing import Sampling
 from trainer.inference.policies import PolicyRequest
@@ -117,7 +117,7 @@ def _question(rubric: Sequence[RubricRule], *parts: Sequence[ChatMessage]) -> li
     asked, first, second = ([_shown(message) for message in part] for part in parts)
     rules = [rule._asdict() for rule in rubric]
     values = {"rubric": rules, "asked": asked, "first": first, "second": second}
-    return render("ranking", folder=FOLDER, **values).messages
+    return render_from(FOLDER, "ranking", **values).messages
 
 
 def _parted(
